@@ -281,12 +281,24 @@ function move(step) {
   next.scrollIntoView({ block: "nearest" });
 }
 
+// What is asked for with a key on the page of a timer is asked for with the same key where its row is chosen.
+function act(name) {
+  const row = one("tr[aria-selected][data-acts]");
+  if (!row?.dataset.acts.split(" ").includes(name)) return;
+  if (name === "edit") location.href = `${row.dataset.row}/edit`;
+  else openDialog(`${row.dataset.row}/${name}`);
+}
+
 const keys = {
   "/": () => one("#filter, #search")?.focus(),
   j: () => move(1),
   k: () => move(-1),
   x: () => { const box = one('tr[aria-selected] td.tick input'); if (box) { box.checked = !box.checked; countSelected(); } },
   Enter: () => { const row = one("tr[aria-selected]"); if (row) location.href = row.dataset.row; },
+  e: () => act("edit"),
+  c: () => act("cancel"),
+  f: () => act("fire"),
+  r: () => act("retry"),
   l: () => toggle && !toggle.hidden && switchLive(),
   z: () => one("#zone")?.click(),
   "?": () => one("#shortcuts")?.showModal(),

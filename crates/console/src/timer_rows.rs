@@ -1,11 +1,12 @@
 //! Timers as rows of a table.
 
 use commands::Summary;
-use domain::{Status, Timer, Timestamp};
+use domain::{Event, Status, Timer, Timestamp};
 use futures_util::{StreamExt, stream};
 use maud::{Markup, html};
 
 use crate::{
+    actions::Action,
     text::{cut, distance, number, status, time},
     visitor::Visitor,
 };
@@ -83,6 +84,14 @@ impl Row {
         self.row(visitor, filtered, &html! {})
     }
 
+    /// What a viewer may do to it, by the names of the pages that ask before they do.
+    fn acts(&self, visitor: &Visitor) -> Option<String> {
+        let status = self.summary.status;
+        let possible = Action::ALL.into_iter().filter(|action| action.is_possible(status)).map(Action::name);
+        let edit = status.after(Event::Update).map(|_| "edit");
+        visitor.may_write().then(|| possible.chain(edit).collect::<Vec<_>>().join(" ")).filter(|acts| !acts.is_empty())
+    }
+
     fn row(&self, visitor: &Visitor, filtered: &dyn Fn(&str, &str) -> String, tick: &Markup) -> Markup {
         let Self { summary, destination, attempts_max } = self;
         let id = summary.id;
@@ -97,7 +106,7 @@ impl Row {
             }
         };
         html! {
-            tr data-row=(link) {
+            tr data-row=(link) data-acts=[self.acts(visitor)] {
                 td.tick { (tick) }
                 td { a.cell href=(filtered("status:", summary.status.as_str())) { (status(summary.status)) } }
                 td.cut.fill.name {

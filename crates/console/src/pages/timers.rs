@@ -323,6 +323,8 @@ fn refused(invalid: &Invalid) -> Markup {
 
 #[cfg(test)]
 mod tests {
+    use domain::Rights;
+
     use crate::rig::Rig;
 
     #[tokio::test]
@@ -383,6 +385,17 @@ mod tests {
         assert_eq!(rig.get("/console/timers?after=x").await.status, 400);
         assert!(rig.get("/console/timers").await.text.contains("No timers yet"));
         assert!(rig.get("/console/timers?q=ns:x").await.text.contains("No timer matches"));
+    }
+
+    #[tokio::test]
+    async fn a_row_names_what_its_viewer_may_do_to_it() {
+        let rig = Rig::new();
+        rig.timer("k", "a").await;
+        assert!(rig.get("/console/timers").await.text.contains("data-acts=\"fire pause cancel edit\""));
+        let (_, reader) = rig.holder(&["a"], Rights::Read).await;
+        assert!(!rig.get_as(&reader, "/console/timers").await.text.contains("data-acts"));
+        rig.fail_all("answered 503").await;
+        assert!(rig.get("/console/timers").await.text.contains("data-acts=\"retry\""));
     }
 
     #[tokio::test]
