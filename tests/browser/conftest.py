@@ -5,6 +5,7 @@ service of their own. What does not depend on the store is marked `one_store`, a
 """
 
 import os
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from rig import seeds as seeds_of_tests
 from rig.pages import RIGHTS
 from rig.postgres import Postgres
 from rig.service import STORES, Service
-from rig.viewer import TIMEOUT_MS, Viewer, start_browser
+from rig.viewer import TIMEOUT_MS, Viewer, Window, start_browser
 
 # What one process runs after another, with one service: about the same work each. What is not named is a part, too.
 PARTS = {
@@ -105,19 +106,27 @@ def start(store):
         service.stop()
 
 
-@pytest.fixture
-def look(browser):
-    """Opens a viewer, and checks after the test what it has seen."""
-    viewers: list[Viewer] = []
+@pytest.fixture(scope="session")
+def free_windows(browser):
+    """Windows that no test uses, by whether there is script in them, and whether pages are live."""
+    return defaultdict(list)
 
-    def look(service: Service, cookie: str = "", **options) -> Viewer:
-        viewers.append(Viewer(browser, service, cookie, **options))
-        return viewers[-1]
+
+@pytest.fixture
+def look(browser, free_windows):
+    """Gives a viewer a window, and checks after the test what it has seen. One that is not `live` has paused the updates."""
+    viewers: list[tuple[Viewer, list[Window]]] = []
+
+    def look(service: Service, cookie: str = "", *, script: bool = True, live: bool = True, **options) -> Viewer:
+        free = free_windows[script, live]
+        window = free.pop() if free else Window(browser, script=script, live=live)
+        viewers.append((Viewer(window, service, cookie, **options), free))
+        return viewers[-1][0]
 
     yield look
-    for viewer in viewers:
-        viewer.close()
-    for viewer in viewers:
+    for viewer, free in viewers:
+        free.append(viewer.leave())
+    for viewer, _ in viewers:
         viewer.check()
 
 
@@ -129,10 +138,10 @@ def standing(browser, seeds):
     def standing(rights: str) -> Viewer:
         if rights not in viewers:
             # What is live is the same for all of them, and costs a poll of the service for each page.
-            viewers[rights] = Viewer(browser, seeds.service, seeds.cookies[rights], live=rights == RIGHTS[0])
+            viewers[rights] = Viewer(Window(browser, live=rights == RIGHTS[0]), seeds.service, seeds.cookies[rights])
         viewers[rights].forget()
         return viewers[rights]
 
     yield standing
     for viewer in viewers.values():
-        viewer.close()
+        viewer.window.close()

@@ -19,8 +19,9 @@ def source() -> str:
 
 
 def violations_in_both_themes(page: Page, *, is_named: bool = False, is_whole: bool = False) -> list[str]:
-    """All rules in the light theme, and then in the dark one, without another load: of a page that follows the system, or whose viewer
-    has named the theme. What is repeated is taken out of the page first, unless the whole of it is asked for."""
+    """All rules in the light theme, and then in the dark one those that look at colours, without another load: of a page that follows
+    the system, or whose viewer has named the theme. The markup is the same in both, and so is what all other rules say of it. What is
+    repeated is taken out of the page first, unless the whole of it is asked for."""
     if not is_whole:
         page.evaluate("repeated => document.querySelectorAll(repeated).forEach(part => part.remove())", REPEATED)
     light = violations(page)
@@ -28,7 +29,7 @@ def violations_in_both_themes(page: Page, *, is_named: bool = False, is_whole: b
         page.evaluate("document.documentElement.dataset.theme = 'dark'")
     else:
         page.emulate_media(color_scheme="dark")
-    dark = violations(page)
+    dark = violations(page, tag="cat.color")
     if is_named:
         page.evaluate("delete document.documentElement.dataset.theme")
     else:
@@ -36,11 +37,13 @@ def violations_in_both_themes(page: Page, *, is_named: bool = False, is_whole: b
     return light + [f"dark: {one}" for one in dark]
 
 
-def violations(page: Page) -> list[str]:
-    """Each with the first elements that break it. The script is evaluated by the debugger, so that the policy of the page stays as it is."""
+def violations(page: Page, tag: str = "") -> list[str]:
+    """Of the rules with this tag, or of all: each with the first elements that break it. The script is evaluated by the debugger, so that the policy of the page stays as it is."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(source())
     options = {"resultTypes": ["violations"], "preload": False, "selectors": False, "iframes": False}
+    if tag:
+        options["runOnly"] = [tag]
     found = page.evaluate("options => axe.run(options).then(found => found.violations)", options)
     return [
         f"{one['id']}: {one['help']}: "

@@ -31,6 +31,8 @@ class Seeds:
 def plant(service: Service, *, is_full: bool = True) -> Seeds:
     """What is not full has a timer in each status, and no more of them than that; no operations, either."""
     seeds = Seeds(service, Receiver(), Receiver(OTHER_ADDRESS))
+    # What takes long begins first.
+    started = fill(service, seeds) if is_full else ()
     seeds.timers = in_every_status(service, OWN, seeds.receiver.url)
     seeds.others = in_every_status(service, OTHER, seeds.other_receiver.url)
     for name, rights, namespaces in (("read-only", "read", None), ("scoped", "write", [OWN])):
@@ -38,9 +40,7 @@ def plant(service: Service, *, is_full: bool = True) -> Seeds:
         seeds.keys[name], seeds.key_ids[name] = issued["key"], issued["id"]
     seeds.keys["administrator"] = ADMINISTRATOR
     seeds.cookies = {name: service.log_in(key) for name, key in seeds.keys.items()}
-    if is_full:
-        fill(service, seeds)
-        started = [start_operation(service, namespace) for namespace in (OWN, OTHER)]
+    if started:
         seeds.operation, seeds.other_operation = (wait_for_operation(service, id) for id in started)
     return seeds
 
@@ -65,8 +65,13 @@ def in_every_status(service: Service, namespace: str, url: str) -> dict[str, str
     return timers
 
 
-def fill(service: Service, seeds: Seeds):
-    """More than a page of them, spread over the hours to come, and enough for a bulk change that does not end at once."""
+def fill(service: Service, seeds: Seeds) -> list[str]:
+    """More than a page of them, spread over the hours to come, and enough for a bulk change that does not end at once: the ids of two."""
+    for namespace, url in ((OWN, seeds.receiver.url), (OTHER, seeds.other_receiver.url)):
+        create_many(service, [later(namespace, f"{namespace}-later-{n:04}", url) for n in range(1_002)])
+    started = [start_operation(service, namespace) for namespace in (OWN, OTHER)]
+    # Of one to the end, and one that is stopped at once.
+    service.api("DELETE", f"/operations/{started[1]}")
     create_many(
         service,
         [
@@ -80,8 +85,7 @@ def fill(service: Service, seeds: Seeds):
             for n in range(60)
         ],
     )
-    for namespace, url in ((OWN, seeds.receiver.url), (OTHER, seeds.other_receiver.url)):
-        create_many(service, [later(namespace, f"{namespace}-later-{n:04}", url) for n in range(1_002)])
+    return started
 
 
 def later(namespace: str, key: str, url: str) -> dict:

@@ -37,52 +37,67 @@ def policy_of(headers: dict[str, str]) -> dict[str, str]:
     return {name: value for name, _, value in (part.partition(" ") for part in parts) if name}
 
 
+class Window:
+    """A context of the browser with one page. To open one costs more than most tests do, so that viewers use it one after the other."""
+
+    def __init__(self, browser: Browser, *, script: bool = True, live: bool = True):
+        self.context = browser.new_context(
+            java_script_enabled=script, timezone_id="Europe/Berlin", locale="en-GB", accept_downloads=True, color_scheme="light"
+        )
+        self.context.set_default_timeout(TIMEOUT_MS)
+        if not live:
+            self.context.add_init_script("try { localStorage.setItem('timer-live', 'off') } catch {}")
+        self.page: Page = self.context.new_page()
+
+    def clear(self):
+        """Forgets what its viewer has left: cookies, what the page keeps, and streams that are open."""
+        self.page.evaluate("() => { try { localStorage.clear(); sessionStorage.clear() } catch {} }")
+        self.page.goto("about:blank")
+        self.context.clear_cookies()
+
+    def close(self):
+        self.context.close()
+
+
 class Viewer:
-    """One context, with a page. What it must never see is collected; `check` looks at it.
+    """One who looks through a window. What it must never see is collected; `check` looks at it.
 
     Tests that provoke something name it: `refusals` are statuses of answers, which the browser reports as errors, and a viewer that
-    `leaves` opens pages of other origins. One that is not `live` has paused the updates.
+    `leaves` opens pages of other origins.
     """
 
     def __init__(
         self,
-        browser: Browser,
+        window: Window,
         service: Service,
         cookie: str = "",
         *,
         theme: str = "light",
         width: int = 1_280,
         height: int = 900,
-        script: bool = True,
         refusals: tuple[int, ...] = (),
         leaves: bool = False,
-        live: bool = True,
     ):
-        self.service = service
+        self.window, self.service = window, service
+        self.context, self.page = window.context, window.page
         self.refusals, self.leaves = refusals, leaves
-        self.context = browser.new_context(
-            color_scheme=theme,
-            viewport={"width": width, "height": height},
-            java_script_enabled=script,
-            timezone_id="Europe/Berlin",
-            locale="en-GB",
-            accept_downloads=True,
-        )
-        self.context.set_default_timeout(TIMEOUT_MS)
+        self.page.emulate_media(color_scheme=theme)
+        self.page.set_viewport_size({"width": width, "height": height})
         if cookie:
             name, value = cookie.split("=", 1)
             where = {"domain": "127.0.0.1", "path": f"{service.base_path}/console", "httpOnly": True, "sameSite": "Lax"}
             self.context.add_cookies([{"name": name, "value": value, **where}])
-        if not live:
-            self.context.add_init_script("try { localStorage.setItem('timer-live', 'off') } catch {}")
         self.errors: list[str] = []
         self.foreign: list[str] = []
         self.unguarded: list[str] = []
-        self.context.on("console", lambda said: self.errors.append(f"{said.type}: {said.text}") if said.type == "error" else None)
-        self.context.on("weberror", lambda error: self.errors.append(f"uncaught: {error.error}"))
-        self.context.on("request", lambda request: self.saw_request(request.url))
-        self.context.on("response", self.saw_response)
-        self.page: Page = self.context.new_page()
+        self.listeners = {
+            "console": lambda said: self.errors.append(f"{said.type}: {said.text}") if said.type == "error" else None,
+            "weberror": lambda error: self.errors.append(f"uncaught: {error.error}"),
+            "request": lambda request: self.saw_request(request.url),
+            "response": self.saw_response,
+        }
+        for event, listener in self.listeners.items():
+            self.context.on(event, listener)
 
     def saw_request(self, url: str):
         if not url.startswith((f"{self.service.origin}/", "data:", "blob:", "about:")):
@@ -109,5 +124,9 @@ class Viewer:
         assert self.leaves or not self.foreign, f"asked of another origin: {self.foreign}"
         assert not self.unguarded, f"without the content security policy: {self.unguarded}"
 
-    def close(self):
-        self.context.close()
+    def leave(self) -> Window:
+        """The window, for another viewer."""
+        for event, listener in self.listeners.items():
+            self.context.remove_listener(event, listener)
+        self.window.clear()
+        return self.window
