@@ -37,7 +37,7 @@ pub enum BulkAnswer {
         /// Those that the action does not concern, or that were changed meanwhile.
         skipped: u64,
     },
-    /// There are many: they are changed in the background.
+    /// There are many: they are changed as background work.
     Started(Box<BulkOperation>),
 }
 
@@ -182,7 +182,7 @@ impl Commands {
     pub(crate) fn tell(&self, work: &BulkWork, changes: &[BulkChange]) -> u64 {
         let due = |change: &BulkChange| match change {
             BulkChange::Due(entry) => Some(*entry),
-            BulkChange::Skipped | BulkChange::Changed => None,
+            BulkChange::Skipped | BulkChange::Unreadable | BulkChange::Changed => None,
         };
         let entries: Vec<DueEntry> = changes.iter().filter_map(due).collect();
         if !entries.is_empty() {

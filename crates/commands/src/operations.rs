@@ -1,24 +1,27 @@
-//! Operations: bulk changes that are carried out in the background, page by page, and survive the node that carries them out.
+//! Operations: bulk changes that are carried out as background work, page by page, and survive the node that carries them out.
 //!
 //! ```text
 //!   take, under a lease ──▶ count, where that takes long ──▶ search those that match after the cursor ◀── all are changed ──┐
-//!                                                               │                                                         │
-//!                                     ┌─────────────────────────▶ change_all: the next few and the new cursor, one commit ──┤
-//!                                     └──────────── pause: longer beside calls ◀────────────────────────────────────────────┘
+//!        ▲                                                      │                                                         │
+//!        │                            ┌─────────────────────────▶ change_all: the next few and the new cursor, one commit ──┤
+//!        │                            └──────────── pause: longer beside calls ◀────────────────────────────────────────────┤
+//!        └── the time slice is over, or an outcome is unknown: another operation may be first ◀─────────────────────────────┘
 //! ```
 
+mod leased;
 mod matches;
 mod pace;
 
 use std::{future::Future, sync::Arc, time::Duration};
 
 use domain::{Span, Timestamp};
-use store::{BulkOperation, Cursor, ListQuery, OperationId, OperationState, Progress, StoreError, StoreResult};
+use store::{BulkCounts, BulkOperation, ListQuery, OperationId, OperationState, Progress, StoreError, StoreResult};
 use tokio::time::Instant;
 
 use self::{
+    leased::{Counting, LEASE, LeasedOperation, processed, progress},
     matches::{Matches, READ_AHEAD},
-    pace::{PAGE_TIMERS, Spent, commit_time, next_page, pause},
+    pace::{Spent, commit_time, next_page, pause},
 };
 use crate::{BulkWork, CommandError, Commands, bulk::in_order, call};
 
@@ -30,14 +33,16 @@ const READ_AT_ONCE: usize = 100;
 const COUNTED_AT_ONCE: u32 = 1_000;
 /// How often the lease is renewed while nothing but counting is done.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
-/// For how long an operation is its node's after each page. Another node goes on with it when this has run out.
-const LEASE: Span = Span::from_secs(5);
 /// How often is looked for operations that no node carries out.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const PURGE_INTERVAL: Duration = Duration::from_secs(60);
 const PURGED_AT_ONCE: usize = 1_000;
 /// Why an operation fails that met more timers than its client expects.
 const TOO_MANY: &str = "more timers match than expected_max";
+/// Why an operation fails that was started by a program with further actions.
+const NOT_UNDERSTOOD: &str = "it was started by a later version, and cannot be understood";
+/// Why an operation fails that meets damage which is not that of single timers.
+const UNREADABLE: &str = "stored data that it needs cannot be read; the log of the service says which";
 
 impl Commands {
     /// The latest operations that this caller may know of.
@@ -77,11 +82,11 @@ impl Commands {
     }
 }
 
-/// Carries out operations, one at a time on each node.
+/// Carries out operations, one at a time on each node. Operations take turns, so that a long one does not hold up those of other tenants.
 pub struct OperationRunner {
     commands: Commands,
     retention: Span,
-    taken: Option<Taken>,
+    leased: Option<LeasedOperation>,
     /// What the last step took.
     spent: Spent,
     purged: Option<Instant>,
@@ -94,35 +99,6 @@ pub struct OperationRunner {
 /// How many calls this node has made.
 pub type CallCount = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// The operation that this node carries out.
-struct Taken {
-    operation: BulkOperation,
-    /// How many timers the next page has at most: less when one of them cannot be read.
-    page: u32,
-    /// Timers that match, were read, and are not changed yet.
-    matches: Option<Matches>,
-    /// Whether the last commit may or may not have happened.
-    is_unsure: bool,
-    /// What its last step took.
-    spent: Spent,
-    /// There while its timers are counted. After a crash they are counted anew: nothing was changed yet.
-    counting: Option<Counting>,
-}
-
-struct Counting {
-    timers: u64,
-    cursor: Option<Cursor>,
-    renewed: Instant,
-}
-
-impl Taken {
-    fn new(operation: BulkOperation, page: u32) -> Self {
-        let has_begun = operation.cursor.is_some() || BulkWork::is_counted(&operation.work);
-        let counting = (!has_begun).then(|| Counting { timers: 0, cursor: None, renewed: Instant::now() });
-        Self { operation, page, matches: None, is_unsure: false, spent: Spent::default(), counting }
-    }
-}
-
 /// How far the count of an operation has come.
 enum Counted {
     Partly,
@@ -131,6 +107,15 @@ enum Counted {
     TooMany,
     /// It was stopped, or is another node's.
     NotOurs,
+}
+
+/// What became of the lease of an operation in a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lease {
+    /// This runner goes on with the operation.
+    Held,
+    /// The operation was given back, is another node's, or has ended.
+    Released,
 }
 
 /// What one step did.
@@ -148,7 +133,7 @@ impl OperationRunner {
         Self {
             commands,
             retention,
-            taken: None,
+            leased: None,
             spent: Spent::default(),
             purged: None,
             has_one_writer: false,
@@ -200,118 +185,105 @@ impl OperationRunner {
     fn is_beside_calls(&mut self) -> bool {
         let Some(calls) = self.calls.as_ref().map(|count| count()) else { return false };
         let are_new = std::mem::replace(&mut self.calls_before, calls) != calls;
-        let writing = self.taken.as_ref().filter(|taken| taken.counting.is_none());
-        let work = writing.and_then(|taken| BulkWork::from_text(&taken.operation.work));
+        let writing = self.leased.as_ref().filter(|leased| leased.counting.is_none());
+        let work = writing.and_then(|leased| BulkWork::from_text(&leased.operation.work));
         are_new && work.is_some_and(|work| !matches!(work, BulkWork::Fire | BulkWork::Retry { .. }))
     }
 
     /// One page of one operation.
     pub async fn run_once(&mut self) -> StoreResult<Ran> {
         self.purge_sometimes().await?;
-        let Some(mut taken) = self.take().await? else { return Ok(Ran::Nothing) };
-        taken.spent = Spent::default();
-        let goes_on = self.step(&mut taken).await;
-        self.spent = taken.spent;
-        match goes_on {
-            Ok(true) => self.taken = Some(taken),
-            Ok(false) => {}
-            Err(StoreError::Corrupt(_)) if taken.page > 1 => {
-                taken.page /= 2;
-                self.taken = Some(taken);
+        let Some(mut leased) = self.take().await? else { return Ok(Ran::Nothing) };
+        self.spent = Spent::default();
+        match self.step(&mut leased).await {
+            Ok(Lease::Held) => self.leased = Some(leased),
+            Ok(Lease::Released) => {}
+            Err(StoreError::Corrupt(_)) if leased.page > 1 => {
+                leased.page /= 2;
+                self.leased = Some(leased);
             }
-            Err(error) => {
-                taken.is_unsure = true;
-                self.taken = Some(taken);
+            Err(StoreError::Corrupt(cause)) => {
+                tracing::error!(operation.id = %leased.operation.id.0, error = %cause, "an operation fails for what cannot be read");
+                self.finish(&leased.operation, Some(UNREADABLE)).await?;
+            }
+            Err(error) if error.is_not_done() => {
+                self.leased = Some(leased);
                 return Err(error);
             }
+            // What was sent may yet be committed, however late. The operation is let go, and taken again once its lease has run out: with
+            // that its epoch rises, and a late page changes nothing.
+            Err(error) => return Err(error),
         }
         Ok(Ran::Page)
     }
 
-    /// The operation that this node goes on with, as far as it is still its own.
-    async fn take(&mut self) -> StoreResult<Option<Taken>> {
-        let bulk = &self.commands.stores.bulk;
-        match self.taken.take() {
-            Some(taken) if !taken.is_unsure => Ok(Some(taken)),
-            Some(taken) => {
-                let stored = match call::reading(bulk.operation(taken.operation.id)).await {
-                    Ok(stored) => stored,
-                    Err(error) => {
-                        self.taken = Some(taken);
-                        return Err(error);
-                    }
-                };
-                let is_ours = |operation: &BulkOperation| {
-                    operation.state == OperationState::Running && operation.epoch == taken.operation.epoch
-                };
-                let operation = stored.filter(is_ours);
-                Ok(operation.map(|operation| Taken::new(operation, taken.page)))
-            }
-            None => {
-                let operation = call::writing(bulk.take_operation(LEASE)).await?;
-                Ok(operation.map(|operation| Taken::new(operation, PAGE_TIMERS)))
-            }
+    /// The operation that this node goes on with.
+    async fn take(&mut self) -> StoreResult<Option<LeasedOperation>> {
+        if let Some(leased) = self.leased.take() {
+            return Ok(Some(leased));
         }
+        let operation = call::writing(self.commands.stores.bulk.take_operation(LEASE)).await?;
+        Ok(operation.map(LeasedOperation::new))
     }
 
-    /// Whether the operation goes on.
-    async fn step(&self, taken: &mut Taken) -> StoreResult<bool> {
-        let operation = &mut taken.operation;
+    async fn step(&mut self, leased: &mut LeasedOperation) -> StoreResult<Lease> {
+        let operation = &mut leased.operation;
         let Some(work) = BulkWork::from_text(&operation.work) else {
-            return self.finish(operation, Some("it was started by a later version, and cannot be understood")).await;
+            return self.finish(operation, Some(NOT_UNDERSTOOD)).await;
         };
-        if let Some(counting) = &mut taken.counting {
+        if let Some(counting) = &mut leased.counting {
             let began = Instant::now();
             let counted = self.count(operation, &work, counting).await?;
-            taken.spent.searching = began.elapsed();
+            self.spent.searching = began.elapsed();
             return match counted {
-                Counted::Partly => Ok(true),
+                Counted::Partly => Ok(Lease::Held),
                 Counted::All => {
-                    taken.counting = None;
-                    Ok(true)
+                    leased.counting = None;
+                    Ok(Lease::Held)
                 }
                 Counted::TooMany => self.finish(operation, Some(TOO_MANY)).await,
-                Counted::NotOurs => Ok(false),
+                Counted::NotOurs => Ok(self.not_ours(operation)),
             };
         }
         let left = operation.expected_max.saturating_sub(processed(operation));
-        let matches = match taken.matches.take().filter(Matches::is_fresh) {
+        let matches = match leased.matches.take().filter(Matches::is_fresh) {
             Some(matches) => matches,
-            None => self.search(operation, left, &mut taken.spent).await?,
+            None => self.search(operation, left).await?,
         };
         if matches.count() > left {
             return self.finish(operation, Some(TOO_MANY)).await;
         }
-        self.change(taken, &work, matches).await
+        self.change(leased, &work, matches).await
     }
 
     /// Reads the next timers that match, and one more than may be changed, if there is one.
-    async fn search(&self, operation: &BulkOperation, left: u64, spent: &mut Spent) -> StoreResult<Matches> {
+    async fn search(&mut self, operation: &BulkOperation, left: u64) -> StoreResult<Matches> {
         let began = Instant::now();
         let limit = READ_AHEAD.min(u32::try_from(left.saturating_add(1)).unwrap_or(u32::MAX));
         let query = ListQuery { limit, after: operation.cursor, ..in_order(operation.filter.clone()) };
         let page = call::reading(self.commands.stores.timers.list(&query)).await?;
-        spent.searching = began.elapsed();
+        self.spent.searching = began.elapsed();
         Ok(Matches::read(page, began))
     }
 
-    /// Changes the first of those that match. Whether the operation goes on.
-    async fn change(&self, taken: &mut Taken, work: &BulkWork, matches: Matches) -> StoreResult<bool> {
-        let Taken { operation, page, spent, .. } = taken;
-        let portion = matches.portion(*page);
-        let now = self.commands.clock.now();
-        let plan = self.commands.plan(operation.started_at, operation.matched, now);
+    /// Changes the first of those that match.
+    async fn change(&mut self, leased: &mut LeasedOperation, work: &BulkWork, matches: Matches) -> StoreResult<Lease> {
+        let portion = matches.portion(leased.page);
         // A single timer that cannot be read was tried before, and made the page that small.
         let is_unreadable = match portion.timers {
-            [only] if *page == 1 => self.is_unreadable(only).await?,
+            [only] if leased.page == 1 => self.is_unreadable(only).await?,
             _ => false,
         };
+        let gives_back = !portion.is_last && leased.is_slice_over();
+        let LeasedOperation { operation, page, .. } = leased;
+        let now = self.commands.clock.now();
+        let plan = self.commands.plan(operation.started_at, operation.matched, now);
         let timers = if is_unreadable { &[] } else { portion.timers };
         let ranks = processed(operation)..;
         let items: Vec<_> = ranks.zip(timers).map(|(rank, timer)| work.item(timer, rank, &plan, now)).collect();
-        let cursor = portion.cursor.or(operation.cursor);
-        let errors = u64::from(is_unreadable);
-        let progress = Progress { operation: operation.id, epoch: operation.epoch, cursor, errors, matched: None, lease: LEASE };
+        let errors = portion.unreadable as u64 + u64::from(is_unreadable);
+        let lease = if gives_back { Span::ZERO } else { LEASE };
+        let progress = Progress { errors, lease, ..progress(operation, portion.cursor.or(operation.cursor)) };
         let action = work.action();
         let began = Instant::now();
         let changes = call::writing(self.commands.stores.bulk.change_all(&action, &items, Some(&progress), now)).await;
@@ -319,59 +291,57 @@ impl OperationRunner {
             Ok(Some(changes)) => changes,
             Ok(None) => return Ok(self.not_ours(operation)),
             Err(error) => {
-                taken.matches = Some(matches);
+                leased.matches = Some(matches);
                 return Err(error);
             }
         };
-        (spent.writing, spent.timers) = (began.elapsed(), u32::try_from(items.len()).unwrap_or(u32::MAX));
+        (self.spent.writing, self.spent.timers) = (began.elapsed(), u32::try_from(items.len()).unwrap_or(u32::MAX));
         // A page that was not full says nothing of one that is.
-        if spent.timers == *page {
-            *page = next_page(*page, spent.writing, commit_time(self.has_one_writer));
+        if self.spent.timers == *page {
+            *page = next_page(*page, self.spent.writing, commit_time(self.has_one_writer));
         }
-        let changed = self.commands.tell(work, &changes);
-        operation.changed += changed;
-        operation.skipped += changes.len() as u64 - changed;
-        operation.errors += errors;
-        operation.cursor = cursor;
+        self.commands.tell(work, &changes);
+        let counts = BulkCounts::of(&changes);
+        operation.changed += counts.changed;
+        operation.skipped += counts.skipped;
+        operation.errors += errors + counts.unreadable;
+        operation.cursor = progress.cursor;
         if portion.is_last {
             return self.finish(operation, None).await;
         }
-        let count = portion.timers.len();
-        taken.matches = matches.without(count);
-        Ok(true)
+        let (timers, unreadable) = (portion.timers.len(), portion.unreadable);
+        leased.matches = matches.without(timers, unreadable);
+        Ok(if gives_back { Lease::Released } else { Lease::Held })
     }
 
     /// Counts a page of the timers that match. Once all are counted, and before the first is changed, their number is exact.
     async fn count(&self, operation: &mut BulkOperation, work: &BulkWork, counting: &mut Counting) -> StoreResult<Counted> {
         let query = ListQuery { limit: COUNTED_AT_ONCE, after: counting.cursor, ..in_order(operation.filter.clone()) };
         let page = call::reading(self.commands.stores.timers.list(&query)).await?;
-        counting.timers += page.timers.len() as u64;
-        counting.cursor = page.next;
-        if counting.timers > operation.expected_max {
+        let timers = counting.timers + page.count() as u64;
+        if timers > operation.expected_max {
             return Ok(Counted::TooMany);
         }
-        let matched = page.next.is_none().then_some(counting.timers);
-        if matched.is_none() && counting.renewed.elapsed() < RENEWAL_INTERVAL {
-            return Ok(Counted::Partly);
+        let matched = page.next.is_none().then_some(timers);
+        if matched.is_some() || counting.renewed.elapsed() >= RENEWAL_INTERVAL {
+            let progress = Progress { matched, ..progress(operation, None) };
+            let (action, now) = (work.action(), self.commands.clock.now());
+            let noted = self.commands.stores.bulk.change_all(&action, &[], Some(&progress), now);
+            if call::writing(noted).await?.is_none() {
+                return Ok(Counted::NotOurs);
+            }
+            counting.renewed = Instant::now();
         }
-        let (id, epoch) = (operation.id, operation.epoch);
-        let progress = Progress { operation: id, epoch, cursor: None, errors: 0, matched, lease: LEASE };
-        let action = work.action();
-        let noted = self.commands.stores.bulk.change_all(&action, &[], Some(&progress), self.commands.clock.now());
-        if call::writing(noted).await?.is_none() {
-            self.not_ours(operation);
-            return Ok(Counted::NotOurs);
-        }
-        counting.renewed = Instant::now();
+        // Only now: a page whose count could not be noted is counted again.
+        (counting.timers, counting.cursor) = (timers, page.next);
         let Some(matched) = matched else { return Ok(Counted::Partly) };
         operation.matched = matched;
         Ok(Counted::All)
     }
 
-    /// Whether an operation goes on here that is not this node's any more: it does not.
-    fn not_ours(&self, operation: &BulkOperation) -> bool {
+    fn not_ours(&self, operation: &BulkOperation) -> Lease {
         tracing::info!(operation.id = %operation.id.0, "an operation was stopped, or another node goes on with it");
-        false
+        Lease::Released
     }
 
     async fn is_unreadable(&self, timer: &store::Summary) -> StoreResult<bool> {
@@ -382,15 +352,17 @@ impl OperationRunner {
         }
     }
 
-    async fn finish(&self, operation: &BulkOperation, error: Option<&str>) -> StoreResult<bool> {
+    async fn finish(&self, operation: &BulkOperation, error: Option<&str>) -> StoreResult<Lease> {
         let state = if error.is_some() { OperationState::Failed } else { OperationState::Done };
         let now = self.commands.clock.now();
         let finish = self.commands.stores.bulk.finish_operation(operation.id, Some(operation.epoch), state, error, now);
-        call::writing(finish).await?;
+        if !call::writing(finish).await? {
+            return Ok(self.not_ours(operation));
+        }
         let BulkOperation { changed, skipped, errors, .. } = operation;
         let state = state.as_str();
         tracing::info!(operation.id = %operation.id.0, state, changed, skipped, errors, "an operation has ended");
-        Ok(false)
+        Ok(Lease::Released)
     }
 
     /// Removes operations that ended longer ago than they are retained.
@@ -403,11 +375,6 @@ impl OperationRunner {
         call::writing(self.commands.stores.bulk.purge_operations(before, PURGED_AT_ONCE)).await?;
         Ok(())
     }
-}
-
-/// How many timers an operation is done with.
-const fn processed(operation: &BulkOperation) -> u64 {
-    operation.changed + operation.skipped + operation.errors
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::{
 
 use async_trait::async_trait;
 use domain::{ManualClock, TimerId, Timestamp};
-use store::Store;
+use store::{OperationId, Store};
 
 /// The timeout of a behaviour: on any store the slowest takes a few seconds.
 pub const BEHAVIOUR_SECONDS_MAX: u64 = 60;
@@ -38,6 +38,24 @@ pub trait Fixture: Send + Sync + 'static {
     /// Damages the stored callback of a timer (`callback_config = '{'`), so that it cannot be read any more. `false`
     /// when this store has no way to do so.
     async fn spoil(&self, id: TimerId) -> bool {
+        let _ = id;
+        false
+    }
+
+    /// Damages what a list shows of a timer (`correlation_id = ''`). `false` when this store has no way to do so.
+    async fn spoil_summary(&self, id: TimerId) -> bool {
+        let _ = id;
+        false
+    }
+
+    /// Damages the stored options of a timer (`options = '{'`). `false` when this store has no way to do so.
+    async fn spoil_options(&self, id: TimerId) -> bool {
+        let _ = id;
+        false
+    }
+
+    /// Damages the stored filter of an operation (`filter = '{'`). `false` when this store has no way to do so.
+    async fn spoil_operation(&self, id: OperationId) -> bool {
         let _ = id;
         false
     }
@@ -80,6 +98,18 @@ impl Fixture for AnyFixture {
 
     async fn spoil(&self, id: TimerId) -> bool {
         self.0.spoil(id).await
+    }
+
+    async fn spoil_summary(&self, id: TimerId) -> bool {
+        self.0.spoil_summary(id).await
+    }
+
+    async fn spoil_options(&self, id: TimerId) -> bool {
+        self.0.spoil_options(id).await
+    }
+
+    async fn spoil_operation(&self, id: OperationId) -> bool {
+        self.0.spoil_operation(id).await
     }
 
     async fn plant_outcome(&self, id: TimerId, execute_at: Timestamp) -> bool {

@@ -60,6 +60,7 @@ pub mod list;
 pub mod members;
 pub mod nudges;
 pub mod opening;
+pub mod operations;
 pub mod outages;
 pub mod ownership;
 pub mod pause;

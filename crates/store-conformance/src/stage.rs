@@ -116,12 +116,17 @@ impl Stage {
             if let Some(found) = look().await {
                 return found;
             }
-            match &self.clock {
-                Some(clock) => clock.advance(Span::from_micros_clamped(i64::try_from(GLANCE.as_micros()).unwrap_or(i64::MAX))),
-                None => tokio::time::sleep(GLANCE).await,
-            }
+            self.glance_later().await;
         }
         panic!("{what}: not seen after {GLANCES_MAX} looks");
+    }
+
+    /// Lets a little time pass by the database's clock.
+    pub async fn glance_later(&self) {
+        match &self.clock {
+            Some(clock) => clock.advance(Span::from_micros_clamped(i64::try_from(GLANCE.as_micros()).unwrap_or(i64::MAX))),
+            None => tokio::time::sleep(GLANCE).await,
+        }
     }
 
     // ── Creating and reading ───────────────────────────────────────────────────────────────────────────────

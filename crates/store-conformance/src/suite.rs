@@ -257,10 +257,15 @@ macro_rules! behaviours {
                 a_thousand_timers_are_changed_at_once
                 a_bulk_change_that_meets_a_claim_is_before_or_after_it
                 a_bulk_change_that_meets_single_changes_counts_once_for_each_timer
+            }
+            operations {
                 operations_come_back_as_they_were_kept_the_latest_first
                 a_key_runs_no_more_operations_than_it_may
                 an_operation_belongs_to_one_node_until_its_lease_runs_out
+                the_operation_that_has_waited_longest_is_taken_first
+                an_operation_that_cannot_be_read_holds_up_no_other
                 progress_is_written_with_the_changes_and_only_by_the_owner
+                a_timer_whose_options_cannot_be_read_is_an_error_of_its_operation
                 operations_that_ended_are_removed_and_no_others
             }
             search {
@@ -315,6 +320,7 @@ macro_rules! behaviours {
                 a_spoiled_timer_is_claimed_as_unreadable_and_can_be_settled
                 a_spoiled_timer_is_found_among_the_expired_claims
                 a_spoiled_timer_is_corrupt_to_get_and_still_in_lists
+                a_timer_that_no_list_can_show_leaves_its_place
                 an_outcome_that_should_not_be_there_holds_up_no_settlement
                 a_settlement_that_the_database_refuses_is_corrupt_and_leaves_its_neighbours_alone
             }

@@ -1,7 +1,7 @@
 //! A timer that cannot be read or recorded must not hold up its neighbours. Only for stores that can be made to hold one.
 
-use domain::{Next, Status};
-use store::{ListQuery, StoreError};
+use domain::{Next, Status, Timer};
+use store::{Cursor, Filter, ListQuery, Order, SEARCH_BUDGET, StoreError};
 
 use crate::{
     Fixture, NOW, Stage,
@@ -77,6 +77,29 @@ pub async fn a_spoiled_timer_is_corrupt_to_get_and_still_in_lists(fixture: impl 
     };
     let page = stage.store.list(&query).await.unwrap();
     assert_eq!(page.timers.iter().map(|summary| summary.id).collect::<Vec<_>>(), [spoiled.id(), good.id()]);
+}
+
+pub async fn a_timer_that_no_list_can_show_leaves_its_place(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let timers = stage.create_new((1..=4).map(|number| timer("http://a.example/").numbered(number)).collect()).await;
+    for spoiled in [&timers[0], &timers[2]] {
+        if !fixture.spoil_summary(spoiled.id()).await {
+            return skip("a_timer_that_no_list_can_show_leaves_its_place", "the fixture cannot spoil what a list shows");
+        }
+    }
+    let place = |timer: &Timer| Cursor { at: timer.created_at, id: timer.id() };
+    for filter in [Filter::default(), Filter { status: vec![Status::Pending], ..Filter::default() }] {
+        let mut query = ListQuery { filter, order: Order::Ascending, limit: 3, ..ListQuery::default() };
+        let page = stage.store.list(&query).await.unwrap();
+        assert_eq!(page.timers.iter().map(|summary| summary.id).collect::<Vec<_>>(), [timers[1].id()]);
+        assert_eq!(page.unreadable, [place(&timers[0]), place(&timers[2])]);
+        assert_eq!((page.count(), page.next.is_some()), (3, true), "they count as a part of the page");
+        query.after = page.next;
+        let page = stage.store.list(&query).await.unwrap();
+        assert_eq!(page.timers.iter().map(|summary| summary.id).collect::<Vec<_>>(), [timers[3].id()]);
+        assert_eq!((page.unreadable, page.next), (Vec::new(), None));
+        assert_eq!(stage.store.count(&query.filter, SEARCH_BUDGET).await.unwrap(), 4);
+    }
 }
 
 pub async fn an_outcome_that_should_not_be_there_holds_up_no_settlement(fixture: impl Fixture) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use domain::{Clock, ManualClock, SystemClock, TimerId, Timestamp};
-use store::Store;
+use store::{OperationId, Store};
 use store_conformance::Fixture;
 use store_testing::Model;
 
@@ -40,6 +40,21 @@ impl Fixture for InMemory {
 
     async fn spoil(&self, id: TimerId) -> bool {
         self.model.spoil(id);
+        true
+    }
+
+    async fn spoil_summary(&self, id: TimerId) -> bool {
+        self.model.spoil_summary(id);
+        true
+    }
+
+    async fn spoil_options(&self, id: TimerId) -> bool {
+        self.model.spoil_options(id);
+        true
+    }
+
+    async fn spoil_operation(&self, id: OperationId) -> bool {
+        self.model.spoil_operation(id);
         true
     }
 }

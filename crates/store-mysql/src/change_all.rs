@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use domain::{Destination, Status, TimerId, Timestamp};
 use serde::Serialize;
 use sqlx::{Row as _, mysql::MySqlRow, types::Uuid};
-use store::{BulkAction, BulkChange, BulkItem, BulkStep, DueEntry, Progress, Standing, Terms, Unreadable};
+use store::{BulkAction, BulkChange, BulkCounts, BulkItem, BulkStep, DueEntry, Progress, Standing, Terms, Unreadable};
 use store_sql::{Call, portions, sql};
 
 use crate::{
@@ -331,7 +331,8 @@ impl ChangeAll {
             let found = current.get(&item.id).map(|current| current.on(terms.get(&item.id)));
             let step = found.and_then(|current| self.action.step(item, &current.standing, self.now).map(|step| (step, current)));
             let Some((step, CurrentState { standing, destination, finished_at })) = step else {
-                changes.push(BulkChange::Skipped);
+                let passed_by = found.map(|current| self.action.passed_by(item, &current.standing, self.now));
+                changes.push(passed_by.unwrap_or(BulkChange::Skipped));
                 continue;
             };
             let destination = reopened.get(&item.id).copied().unwrap_or(destination);
@@ -443,13 +444,13 @@ async fn lock_operation(session: &mut Session, progress: &Progress) -> Result<bo
 }
 
 async fn write_progress(session: &mut Session, progress: &Progress, changes: &[BulkChange]) -> Result<(), Failure> {
-    let changed = changes.iter().filter(|change| change.is_change()).count();
+    let counts = BulkCounts::of(changes);
     sqlx::query(PROGRESS)
         .bind(progress.cursor.map(|cursor| cursor.at.as_micros()))
         .bind(progress.cursor.map(|cursor| cursor.id.as_uuid()))
-        .bind(changed as i64)
-        .bind((changes.len() - changed) as i64)
-        .bind(progress.errors.cast_signed())
+        .bind(counts.changed.cast_signed())
+        .bind(counts.skipped.cast_signed())
+        .bind((progress.errors + counts.unreadable).cast_signed())
         .bind(progress.matched.map(u64::cast_signed))
         .bind(progress.lease.as_micros())
         .bind(progress.operation.0.as_uuid())

@@ -93,9 +93,9 @@ impl Call<Connector> for TakeOperation {
         let take = sqlx::query(TAKE_OPERATION).bind(now.saturating_add(self.0.as_micros())).bind(id);
         take.execute(transaction.session()).await.or_not_done()?;
         let row = sqlx::query(OPERATION).bind(id).fetch_one(transaction.session()).await.or_not_done()?;
-        let operation = read(&row)?;
+        // Before it is read: one that cannot be read is taken as well, so that the next call takes another.
         transaction.commit().await?;
-        Ok(Some(operation))
+        read(&row).map(Some)
     }
 }
 

@@ -61,9 +61,18 @@ impl Memory {
 
     /// Replaces the body of a row past every condition, as damage would. Says whether there is such a row.
     pub fn spoil(&self, partition: &Partition, key: &[u8], body: &[u8]) -> bool {
+        self.damage(partition, key, |row| row.body = body.to_vec())
+    }
+
+    /// The same with the head of a row.
+    pub fn spoil_head(&self, partition: &Partition, key: &[u8], head: &[u8]) -> bool {
+        self.damage(partition, key, |row| row.head = head.to_vec())
+    }
+
+    fn damage(&self, partition: &Partition, key: &[u8], damage: impl FnOnce(&mut Stored)) -> bool {
         let mut state = self.state();
         let row = state.current.get_mut(partition).and_then(|contents| contents.rows.get_mut(key));
-        row.map(|row| row.body = body.to_vec()).is_some()
+        row.map(damage).is_some()
     }
 
     /// How many rows there are.

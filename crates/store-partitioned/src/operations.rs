@@ -1,15 +1,15 @@
 //! Bulk changes, and the operations that make them page by page.
 //!
 //! A page of changes is no single commit here: its timers are changed each by itself, and the progress of the operation after them. Each
-//! timer notes the operation that changed it last, so that a page which is repeated after a crash changes no timer twice, and
-//! counts each as if it had been changed once.
+//! timer notes the operations that changed it last, so that a page which is repeated after a crash changes no timer twice, also where
+//! another operation had its turn in between, and counts each as if it had been changed once.
 
 use async_trait::async_trait;
 use domain::{AccessKeyId, Span, TimerId, Timestamp};
 use serde::{Deserialize, Serialize};
 use store::{
-    BulkAction, BulkChange, BulkItem, BulkOperation, BulkStore, Cursor, Epoch, Filter, OperationId, OperationState, Progress,
-    StoreError, StoreResult,
+    BulkAction, BulkChange, BulkCounts, BulkItem, BulkOperation, BulkStore, Cursor, Epoch, Filter, OperationId, OperationState,
+    Progress, StoreError, StoreResult,
 };
 use uuid::Uuid;
 
@@ -96,6 +96,16 @@ impl StoredOperation {
         self.state == OperationState::Running.as_str()
     }
 
+    /// Whether no node has it.
+    fn is_free(&self, now: i64) -> bool {
+        self.is_running() && self.lease_until <= now
+    }
+
+    /// Since when it waits for a node that goes on with it.
+    fn waits_since(&self) -> i64 {
+        self.lease_until.max(self.started_at)
+    }
+
     fn runs_under(&self, epoch: Option<Epoch>) -> bool {
         self.is_running() && epoch.is_none_or(|epoch| epoch.0 == self.epoch)
     }
@@ -143,14 +153,15 @@ impl PartitionedStore {
         }
     }
 
-    /// All operations in the order of their start, page by page, until `look` has seen enough.
-    async fn each_operation(&self, mut look: impl FnMut(&Row) -> StoreResult<bool> + Send) -> StoreResult<()> {
+    /// All operations in the order of their start, page by page, until `look` has seen enough. It decides itself what an operation means
+    /// to it that cannot be read: none must hold up the others.
+    async fn each_operation(&self, mut look: impl FnMut(&Row, StoreResult<StoredOperation>) -> bool + Send) -> StoreResult<()> {
         let mut from = vec![BY_ID];
         loop {
             let range = Range { from, to: Some(vec![BY_KEY]), ..Range::all(PAGE) };
             let rows = self.database.range(&layout::operations(), &range, Columns::HEAD, Consistency::Committed).await?;
             for row in &rows {
-                if !look(row)? {
+                if !look(row, read(row)) {
                     return Ok(());
                 }
             }
@@ -194,15 +205,15 @@ impl BulkStore for PartitionedStore {
             .change(&items, Columns::HEAD_AND_BODY, &|item, met| Ok(transition::bulk(action, item, operation, met, now, clock)))
             .await?;
         let Some(progress) = progress else { return Ok(Some(changes)) };
-        let changed = changes.iter().filter(|change| change.is_change()).count() as u64;
+        let counts = BulkCounts::of(&changes);
         let noted = self
             .change_operation(progress.operation, |kept| {
                 if !kept.runs_under(Some(progress.epoch)) {
                     return false;
                 }
-                kept.changed += changed;
-                kept.skipped += changes.len() as u64 - changed;
-                kept.errors += progress.errors;
+                kept.changed += counts.changed;
+                kept.skipped += counts.skipped;
+                kept.errors += progress.errors + counts.unreadable;
                 kept.matched = progress.matched.unwrap_or(kept.matched);
                 kept.cursor = progress.cursor.map(|cursor| (cursor.at.as_micros(), cursor.id.as_uuid().as_u128()));
                 kept.lease_until = clock.saturating_add(progress.lease).as_micros();
@@ -264,19 +275,21 @@ impl BulkStore for PartitionedStore {
 
     async fn take_operation(&self, lease: Span) -> StoreResult<Option<BulkOperation>> {
         let now = self.now().as_micros();
-        let is_free = |kept: &StoredOperation| kept.is_running() && kept.lease_until <= now;
-        let mut free = Vec::new();
-        self.each_operation(|row| {
-            if is_free(&read(row)?) {
-                free.extend(id_of(row));
+        let (mut free, mut unreadable) = (Vec::new(), None);
+        self.each_operation(|row, kept| {
+            match kept {
+                Ok(kept) if kept.is_free(now) => free.extend(id_of(row).map(|id| (kept.waits_since(), id))),
+                Ok(_) => {}
+                Err(error) => unreadable = Some(error),
             }
-            Ok(true)
+            true
         })
         .await?;
-        for id in free {
+        free.sort_unstable();
+        for (_, id) in free {
             let taken = self
                 .change_operation(id, |kept| {
-                    let is_taken = is_free(kept);
+                    let is_taken = kept.is_free(now);
                     if is_taken {
                         kept.epoch += 1;
                         kept.lease_until = Timestamp::from_micros(now).saturating_add(lease).as_micros();
@@ -288,7 +301,8 @@ impl BulkStore for PartitionedStore {
                 return Ok(taken.operation(id));
             }
         }
-        Ok(None)
+        // Nothing that can be read waits for it to be reported.
+        unreadable.map_or(Ok(None), Err)
     }
 
     async fn finish_operation(
@@ -315,8 +329,8 @@ impl BulkStore for PartitionedStore {
 
     async fn purge_operations(&self, before: Timestamp, limit: usize) -> StoreResult<usize> {
         let mut removals = Vec::new();
-        self.each_operation(|row| {
-            if read(row)?.finished_at.is_some_and(|at| at < before.as_micros()) {
+        self.each_operation(|row, kept| {
+            if kept.is_ok_and(|kept| kept.finished_at.is_some_and(|at| at < before.as_micros())) {
                 removals.push(Write {
                     key: row.key.clone(),
                     condition: Condition::Is(row.version),
@@ -324,7 +338,7 @@ impl BulkStore for PartitionedStore {
                     before: Positions::default(),
                 });
             }
-            Ok(removals.len() < limit)
+            removals.len() < limit
         })
         .await?;
         if removals.is_empty() {

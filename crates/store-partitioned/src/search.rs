@@ -32,7 +32,7 @@ struct Stream {
     shard: Shard,
     from: Vec<u8>,
     to: Option<Vec<u8>>,
-    buffer: VecDeque<(Cursor, TimerRow)>,
+    buffer: VecDeque<(Cursor, StoreResult<TimerRow>)>,
     is_ended: bool,
 }
 
@@ -69,8 +69,8 @@ impl<'a> Merged<'a> {
         }
     }
 
-    /// The next timer of all shards.
-    async fn next(&mut self) -> StoreResult<Option<(Cursor, TimerRow)>> {
+    /// The next timer of all shards, and its place. Of one that cannot be read only the place is known.
+    async fn next(&mut self) -> StoreResult<Option<(Cursor, StoreResult<TimerRow>)>> {
         if self.streams.iter().any(|stream| stream.buffer.is_empty() && !stream.is_ended) {
             self.fill().await?;
         }
@@ -109,14 +109,12 @@ impl<'a> Merged<'a> {
             }
             for row in page {
                 let Some(id) = layout::timer_id(&row.key) else { continue };
-                let read = TimerRow::read(id, &row, columns)?;
-                let at = match sort {
-                    Sort::CreatedAt => read.head.created_at,
-                    Sort::ExecuteAt => read.head.execute_at,
-                };
+                let Some(at) = layout::moment(&row.position, 0) else { continue };
+                let read = TimerRow::read(id, &row, columns);
+                let is_here = read.as_ref().map_or(true, |read| at.as_micros() == read.time(sort));
                 // A timer that moved since is shown where it is now.
-                if row.position == layout::by_time(at, id) {
-                    stream.buffer.push_back((Cursor { at: Timestamp::from_micros(at), id }, read));
+                if is_here {
+                    stream.buffer.push_back((Cursor { at, id }, read));
                 }
             }
         }
@@ -138,6 +136,11 @@ fn bounds(period: Period, cursor: Option<Cursor>, is_descending: bool) -> (Vec<u
         }
     }
     (from, to)
+}
+
+/// What cannot be read may be anything.
+fn may_fit(filter: &Filter, row: &StoreResult<TimerRow>) -> bool {
+    row.as_ref().map_or(true, |row| fits(filter, row))
 }
 
 fn fits(filter: &Filter, row: &TimerRow) -> bool {
@@ -189,17 +192,27 @@ pub async fn list(store: &PartitionedStore, query: &ListQuery) -> StoreResult<Pa
         if is_over {
             return Ok(Page { next: last, complete: false, ..page });
         }
-        let fits = fits(&query.filter, &row);
-        if fits && passed >= query.offset && page.timers.len() == limit {
+        let fits = may_fit(&query.filter, &row);
+        if fits && passed >= query.offset && page.count() == limit {
             return Ok(Page { next: last, ..page });
         }
         page.scanned += 1;
-        if fits && passed >= query.offset {
-            page.timers.push(summary(&row)?);
-        } else if fits {
-            passed += 1;
-        }
         last = Some(cursor);
+        if !fits {
+            continue;
+        }
+        if passed < query.offset {
+            passed += 1;
+            continue;
+        }
+        match row.and_then(|row| summary(&row)) {
+            Ok(summary) => page.timers.push(summary),
+            Err(StoreError::Corrupt(cause)) => {
+                tracing::warn!(timer.id = %cursor.id, error = %cause, "a stored timer cannot be listed");
+                page.unreadable.push(cursor);
+            }
+            Err(error) => return Err(error),
+        }
     }
     Ok(page)
 }
@@ -214,7 +227,7 @@ pub async fn count(store: &PartitionedStore, filter: &Filter, budget: Duration) 
     let (mut found, mut scanned) = (0, 0);
     while let Some((_, row)) = merged.next().await? {
         scanned += 1;
-        found += u64::from(fits(filter, &row));
+        found += u64::from(may_fit(filter, &row));
         let is_over = scanned >= COUNTED_MIN && store.clock.monotonic().saturating_sub(began) >= budget;
         if is_over || found >= COUNTED_MAX {
             return Ok(Count::about(found));

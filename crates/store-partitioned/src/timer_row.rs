@@ -3,10 +3,15 @@
 use domain::{Attempt, Cause, Definition, Destination, Fingerprint, Next, Span, Status, Timer, TimerId, Timestamp, limits};
 use serde::{Deserialize, Serialize};
 use store::{
-    ClaimToken, Claimed, DueEntry, Happened, RequestColumns, ShardLease, StoreError, StoreResult, StoredTimer, Terms, Unreadable,
+    ClaimToken, Claimed, DueEntry, Happened, RequestColumns, ShardLease, Sort, StoreError, StoreResult, StoredTimer, Terms,
+    Unreadable,
 };
 
 use crate::{Change, Columns, Condition, Positions, Row, Version, Write, held::Held, layout};
+
+/// How many operations a timer notes. Seconds lie between a page and its repetition, and each node changes timers for one operation at a
+/// time: more can come in between only where many operations over the same timers run on several nodes.
+const OPERATIONS_NOTED_MAX: usize = 4;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Head {
@@ -45,9 +50,9 @@ pub struct Head {
     /// How many attempts were recorded, those that are kept no more included.
     #[serde(default)]
     pub recorded: i64,
-    /// The bulk operation that changed it last: an operation changes each timer once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub operation: Option<u128>,
+    /// The bulk operations that changed it last, the latest at the end: an operation changes each timer once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<u128>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -154,7 +159,7 @@ impl TimerRow {
             pause_note: None,
             held: None,
             recorded: 0,
-            operation: None,
+            operations: Vec::new(),
         };
         Self {
             id: definition.id,
@@ -192,6 +197,21 @@ impl TimerRow {
 
     pub fn at(&self) -> Timestamp {
         Timestamp::from_micros(self.head.at)
+    }
+
+    /// Notes that this operation changed it.
+    pub fn note_operation(&mut self, operation: u128) {
+        let noted = &mut self.head.operations;
+        noted.drain(..(noted.len() + 1).saturating_sub(OPERATIONS_NOTED_MAX));
+        noted.push(operation);
+    }
+
+    /// Its time in the order of a list, in microseconds.
+    pub const fn time(&self, sort: Sort) -> i64 {
+        match sort {
+            Sort::CreatedAt => self.head.created_at,
+            Sort::ExecuteAt => self.head.execute_at,
+        }
     }
 
     pub fn entry(&self) -> DueEntry {

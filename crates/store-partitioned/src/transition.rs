@@ -341,7 +341,7 @@ pub fn bulk(
     clock: Timestamp,
 ) -> Step<BulkChange> {
     let Some(mut row) = met else { return Step::Leave(BulkChange::Skipped) };
-    if operation.is_some() && row.head.operation == operation {
+    if operation.is_some_and(|operation| row.head.operations.contains(&operation)) {
         return Step::Leave(BulkChange::Changed);
     }
     let status = row.head.status;
@@ -352,8 +352,12 @@ pub fn bulk(
         execute_at: Timestamp::from_micros(row.head.execute_at),
         terms: if action.asks_for_terms() { row.terms() } else { None },
     };
-    let Some(step) = action.step(item, &standing, now) else { return Step::Leave(BulkChange::Skipped) };
-    row.head.operation = operation.or(row.head.operation);
+    let Some(step) = action.step(item, &standing, now) else {
+        return Step::Leave(action.passed_by(item, &standing, now));
+    };
+    if let Some(operation) = operation {
+        row.note_operation(operation);
+    }
     match step {
         BulkStep::End { status, error } => {
             row.end(status, error, now, clock);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use domain::{Clock, SystemClock, TimerId};
-use store::Store;
+use store::{OperationId, Store};
 use store_conformance::Fixture;
 use store_partitioned::{Memory, Partition, PartitionedStore};
 
@@ -35,10 +35,28 @@ impl Fixture for InMemory {
     }
 
     async fn spoil(&self, id: TimerId) -> bool {
-        let partition = Partition::new(format!("timers-{}", id.shard(SHARDS).0));
         let body = br#"{"asked":0,"callback":"{","delivery":"at_least_once"}"#;
-        self.database.spoil(&partition, id.as_uuid().as_bytes(), body)
+        self.database.spoil(&timers(id), id.as_uuid().as_bytes(), body)
     }
+
+    async fn spoil_summary(&self, id: TimerId) -> bool {
+        self.database.spoil_head(&timers(id), id.as_uuid().as_bytes(), b"{")
+    }
+
+    async fn spoil_options(&self, id: TimerId) -> bool {
+        let body = br#"{"asked":0,"callback":"{}","delivery":"at_least_once","options":"{"}"#;
+        self.database.spoil(&timers(id), id.as_uuid().as_bytes(), body)
+    }
+
+    async fn spoil_operation(&self, id: OperationId) -> bool {
+        // Operations come before what guards their number.
+        let key = [&[1][..], id.0.as_uuid().as_bytes()].concat();
+        self.database.spoil_head(&Partition::new("operations"), &key, b"{")
+    }
+}
+
+fn timers(id: TimerId) -> Partition {
+    Partition::new(format!("timers-{}", id.shard(SHARDS).0))
 }
 
 store_conformance::suite!(InMemory::new());

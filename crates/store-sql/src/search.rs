@@ -183,7 +183,6 @@ struct Search<'q, F> {
     page: Page,
     /// How many that match are still to be passed over.
     to_pass: u64,
-    shown: u64,
     after: Option<Cursor>,
     /// Whether the page is all that it can be.
     is_over: bool,
@@ -191,11 +190,16 @@ struct Search<'q, F> {
 
 impl<'q, F: Finder> Search<'q, F> {
     fn new(finder: &'q F, query: &'q ListQuery) -> Self {
-        Self { finder, query, page: Page::default(), to_pass: query.offset, shown: 0, after: query.after, is_over: false }
+        Self { finder, query, page: Page::default(), to_pass: query.offset, after: query.after, is_over: false }
+    }
+
+    /// How many more fit into the page.
+    fn room(&self) -> u64 {
+        u64::from(self.query.limit).saturating_sub(self.page.count() as u64)
     }
 
     fn is_full(&self) -> bool {
-        self.shown >= u64::from(self.query.limit)
+        self.room() == 0
     }
 
     /// Tries sources with few timers, one after the other, until one has few. Then the page is what it has.
@@ -235,7 +239,7 @@ impl<'q, F: Finder> Search<'q, F> {
 
     /// One more than needed tells whether there is a next page.
     fn rows_max(&self) -> u64 {
-        let needed = self.to_pass + u64::from(self.query.limit) - self.shown + 1;
+        let needed = self.to_pass + self.room() + 1;
         if has_large_texts(&self.query.filter) { LARGE_ROWS_MAX } else { needed }
     }
 
@@ -253,12 +257,12 @@ impl<'q, F: Finder> Search<'q, F> {
                 self.is_over = true;
                 return place;
             }
-            self.shown += 1;
             self.page.next = Some(cursor);
             match summary {
                 Ok(summary) => self.page.timers.push(summary),
                 Err(failure) => {
                     tracing::warn!(timer.id = %id, error = %failure.error, "a stored timer cannot be listed");
+                    self.page.unreadable.push(cursor);
                 }
             }
         }

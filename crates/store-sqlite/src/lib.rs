@@ -269,7 +269,7 @@ impl BulkStore for SqliteStore {
     }
 
     async fn take_operation(&self, lease: Span) -> StoreResult<Option<BulkOperation>> {
-        Ok(self.writer.write(TakeOperation { lease, clock: self.clock.now() }).await?.1)
+        self.writer.write(TakeOperation { lease, clock: self.clock.now() }).await?.1.transpose()
     }
 
     async fn finish_operation(

@@ -2,7 +2,10 @@
 
 use domain::{AccessKeyId, Span, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use store::{BulkAction, BulkChange, BulkItem, BulkOperation, Cursor, Epoch, OperationId, OperationState, Progress, Unreadable};
+use store::{
+    BulkAction, BulkChange, BulkCounts, BulkItem, BulkOperation, Cursor, Epoch, OperationId, OperationState, Progress,
+    StoreError, Unreadable,
+};
 use store_sql::{column, sql};
 
 use crate::{failure::Failure, rows::Id, step::Found, tally::Tally, writer::Write};
@@ -54,16 +57,16 @@ impl Write for ChangeAll {
             changes.push(self.change(connection, item, tally)?);
         }
         if let Some(progress) = &self.progress {
-            let changed = changes.iter().filter(|change| change.is_change()).count();
+            let counts = BulkCounts::of(&changes);
             let (at, id) = cursor_columns(progress.cursor);
             connection.prepare_cached(PROGRESS)?.execute(params![
                 id_of(progress.operation),
                 progress.epoch.0,
                 at,
                 id,
-                number(changed as u64),
-                number((changes.len() - changed) as u64),
-                number(progress.errors),
+                number(counts.changed),
+                number(counts.skipped),
+                number(progress.errors + counts.unreadable),
                 self.clock.saturating_add(progress.lease).as_micros(),
                 progress.matched.map(number),
             ])?;
@@ -80,7 +83,7 @@ impl ChangeAll {
         }
         match self.action.step(item, &found.standing, self.now) {
             Some(step) => found.apply(connection, step, self.action.note(), self.now, tally),
-            None => Ok(BulkChange::Skipped),
+            None => Ok(self.action.passed_by(item, &found.standing, self.now)),
         }
     }
 }
@@ -128,7 +131,8 @@ pub struct TakeOperation {
 }
 
 impl Write for TakeOperation {
-    type Answer = Option<BulkOperation>;
+    /// `Err` for one that cannot be read: it is taken nevertheless, so that the next call takes another.
+    type Answer = Option<Result<BulkOperation, StoreError>>;
     const NAME: &'static str = "take_operation";
 
     fn rows(&self) -> usize {
@@ -143,7 +147,11 @@ impl Write for TakeOperation {
         let Some(id) = free else { return Ok(None) };
         let until = self.clock.saturating_add(self.lease).as_micros();
         connection.prepare_cached(TAKE_OPERATION)?.execute(params![id, until])?;
-        operation(connection, OperationId(id.timer()))
+        match operation(connection, OperationId(id.timer())) {
+            Ok(operation) => Ok(operation.map(Ok)),
+            Err(Failure(error @ StoreError::Corrupt(_))) => Ok(Some(Err(error))),
+            Err(failure) => Err(failure),
+        }
     }
 }
 

@@ -35,8 +35,6 @@ pub fn list(connection: &Connection, query: &ListQuery) -> Result<Page, Failure>
     let mut walk = Walk::begin(&snapshot, &plan, query, query.budget)?;
     let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
     let (mut page, mut passed) = (Page::default(), 0);
-    // Of a timer that cannot be read only its place is known: it leaves a gap in the page.
-    let mut shown = 0;
     let mut full_at = None;
     loop {
         let before = walk.last;
@@ -44,25 +42,24 @@ pub fn list(connection: &Connection, query: &ListQuery) -> Result<Page, Failure>
         match step {
             Step::OutOfTime => {
                 page.next = walk.last;
-                page.complete = shown == limit;
+                page.complete = page.count() == limit;
                 break;
             }
             Step::Passed => {}
             Step::Fits(_) if passed < query.offset => passed += 1,
-            Step::Fits(_) if shown == limit => {
+            Step::Fits(_) if page.count() == limit => {
                 page.next = before;
                 break;
             }
-            Step::Fits(found) => {
-                shown += 1;
-                match found {
-                    Ok(summary) => page.timers.push(*summary),
-                    Err(error) => tracing::warn!(error = %error, "a timer cannot be listed"),
-                }
+            Step::Fits(Ok(summary)) => page.timers.push(*summary),
+            // Of a timer that cannot be read only its place is known.
+            Step::Fits(Err(error)) => {
+                tracing::warn!(error = %error, "a timer cannot be listed");
+                page.unreadable.extend(walk.last);
             }
         }
         // Whether there is one more is worth a short look, not the whole budget.
-        if shown == limit {
+        if page.count() == limit {
             let full_at = *full_at.get_or_insert(walk.scanned);
             if walk.scanned - full_at >= LOOKED_AT_ONCE {
                 page.next = walk.last;

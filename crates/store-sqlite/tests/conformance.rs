@@ -5,7 +5,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use domain::{ManualClock, Span, TimerId, Timestamp};
-use store::Store;
+use store::{OperationId, Store};
 use store_conformance::{Fixture, NOW};
 use store_sqlite::SqliteStore;
 
@@ -22,6 +22,11 @@ impl Sqlite {
 
     fn path(&self) -> PathBuf {
         self.directory.path().join("timers.db")
+    }
+
+    fn damage(&self, sql: &str, id: TimerId) -> bool {
+        let connection = rusqlite::Connection::open(self.path()).unwrap();
+        connection.execute(sql, [id.as_uuid().into_bytes()]).unwrap() == 1
     }
 }
 
@@ -41,9 +46,19 @@ impl Fixture for Sqlite {
     }
 
     async fn spoil(&self, id: TimerId) -> bool {
-        let connection = rusqlite::Connection::open(self.path()).unwrap();
-        let sql = "UPDATE definition SET callback_config = '{' WHERE id = ?1";
-        connection.execute(sql, [id.as_uuid().into_bytes()]).unwrap() == 1
+        self.damage("UPDATE definition SET callback_config = '{' WHERE id = ?1", id)
+    }
+
+    async fn spoil_summary(&self, id: TimerId) -> bool {
+        self.damage("UPDATE definition SET correlation_id = '' WHERE id = ?1", id)
+    }
+
+    async fn spoil_options(&self, id: TimerId) -> bool {
+        self.damage("UPDATE definition SET options = '{' WHERE id = ?1", id)
+    }
+
+    async fn spoil_operation(&self, id: OperationId) -> bool {
+        self.damage("UPDATE operation SET filter = '{' WHERE id = ?1", id.0)
     }
 
     async fn plant_outcome(&self, id: TimerId, execute_at: Timestamp) -> bool {

@@ -85,6 +85,25 @@ impl Model {
         }
     }
 
+    /// Makes a stored timer impossible to read in lists as well.
+    pub fn spoil_summary(&self, id: TimerId) {
+        if let Some(row) = self.tables().timers.get_mut(&id) {
+            (row.is_spoiled, row.is_summary_spoiled) = (true, true);
+        }
+    }
+
+    /// Makes the options of a stored timer impossible to read.
+    pub fn spoil_options(&self, id: TimerId) {
+        if let Some(row) = self.tables().timers.get_mut(&id) {
+            (row.is_spoiled, row.are_options_spoiled) = (true, true);
+        }
+    }
+
+    /// Makes a stored operation impossible to read.
+    pub fn spoil_operation(&self, id: OperationId) {
+        self.tables().spoil_operation(id);
+    }
+
     fn tables(&self) -> MutexGuard<'_, Tables> {
         // Nothing in here panics half-way, so a poisoned lock still guards whole tables.
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
@@ -196,7 +215,7 @@ impl BulkStore for Model {
 
     async fn take_operation(&self, lease: Span) -> StoreResult<Option<BulkOperation>> {
         let (clock, mut tables) = (self.clock.now(), self.tables());
-        Ok(tables.take_operation(lease, clock))
+        tables.take_operation(lease, clock)
     }
 
     async fn finish_operation(

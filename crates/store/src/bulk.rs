@@ -48,6 +48,8 @@ pub struct BulkItem {
 pub enum BulkChange {
     /// It has another revision, its status or its expiry does not allow it, or it is not there.
     Skipped,
+    /// It would be changed, and stays as it is because its options, which decide about that, cannot be read.
+    Unreadable,
     Changed,
     /// It is changed, and its next attempt is due.
     Due(DueEntry),
@@ -55,7 +57,29 @@ pub enum BulkChange {
 
 impl BulkChange {
     pub const fn is_change(self) -> bool {
-        !matches!(self, Self::Skipped)
+        !matches!(self, Self::Skipped | Self::Unreadable)
+    }
+}
+
+/// How many timers of a bulk change were changed, and why the others were not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BulkCounts {
+    pub changed: u64,
+    pub skipped: u64,
+    pub unreadable: u64,
+}
+
+impl BulkCounts {
+    pub fn of(changes: &[BulkChange]) -> Self {
+        let mut counts = Self::default();
+        for change in changes {
+            match change {
+                BulkChange::Skipped => counts.skipped += 1,
+                BulkChange::Unreadable => counts.unreadable += 1,
+                BulkChange::Changed | BulkChange::Due(_) => counts.changed += 1,
+            }
+        }
+        counts
     }
 }
 
@@ -160,6 +184,13 @@ impl BulkAction {
             }
             Self::Delete => met.status.is_finished().then_some(BulkStep::Remove),
         }
+    }
+
+    /// What became of a timer for which there is no step.
+    pub fn passed_by(&self, item: &BulkItem, met: &Standing, now: Timestamp) -> BulkChange {
+        let readable = Standing { terms: Some(Terms::default()), ..*met };
+        let only_terms_are_missing = self.asks_for_terms() && met.terms.is_none() && self.step(item, &readable, now).is_some();
+        if only_terms_are_missing { BulkChange::Unreadable } else { BulkChange::Skipped }
     }
 
     /// Whether the terms of a timer take part in what the action does to it.
@@ -267,8 +298,12 @@ mod tests {
                 let terms = Some(Terms { expiry: Some(expiry), ..Terms::default() });
                 let met = Standing { status, revision: 3, at: Some(second(10)), execute_at: second(10), terms };
                 assert_eq!(action.step(&item, &met, NOW), expected, "{action:?} {status} {expiry:?}");
+                assert_eq!(action.passed_by(&item, &met, NOW), BulkChange::Skipped);
                 let unreadable = Standing { terms: None, ..met };
                 assert_eq!(action.step(&item, &unreadable, NOW), None, "{action:?} {status}: its expiry is not known");
+                assert_eq!(action.passed_by(&item, &unreadable, NOW), BulkChange::Unreadable, "{action:?} {status}");
+                let changed = Standing { revision: 4, ..unreadable };
+                assert_eq!(action.passed_by(&item, &changed, NOW), BulkChange::Skipped, "{action:?} {status} changed since");
             }
         }
     }

@@ -71,10 +71,10 @@ pub struct Progress {
     /// It counts only while the operation runs under this epoch.
     pub epoch: Epoch,
     pub cursor: Option<Cursor>,
-    /// Timers of the page that cannot be read.
+    /// Timers before and between those of the page that cannot be read.
     pub errors: u64,
     /// How many timers match, once they are counted; until then what was known before stays.
     pub matched: Option<u64>,
-    /// From now on, by the database's clock, the operation is its owner's for so long.
+    /// From now on, by the database's clock, the operation is its owner's for so long. Zero gives it back.
     pub lease: Span,
 }

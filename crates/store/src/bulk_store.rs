@@ -12,8 +12,8 @@ pub trait BulkStore: Send + Sync {
     /// became of it. A claim that meets the change is before or after it, as with single changes.
     ///
     /// With `progress`, how far its operation has come is written in the same commit, also where there are no items; its counts grow by what
-    /// was changed and skipped. `None`
-    /// when the operation does not run under that epoch any more: then nothing was changed.
+    /// was changed and skipped and cannot be read. `None` when the operation does not run under that epoch any more: then nothing was
+    /// changed.
     async fn change_all(
         &self,
         action: &BulkAction,
@@ -30,7 +30,12 @@ pub trait BulkStore: Send + Sync {
     /// The operations before `before`, the latest first, at most `limit`.
     async fn operations(&self, before: Option<OperationId>, limit: usize) -> StoreResult<Vec<BulkOperation>>;
 
-    /// Takes the oldest running operation that is no other node's, for the length of `lease` by the database's clock. Its epoch rises.
+    /// Takes the running operation that has waited longest, of those that are no other node's: since its lease ran out, or since its
+    /// start. It belongs to its taker for the length of `lease` by the database's clock, and its epoch rises: what was sent under the epoch
+    /// before changes nothing from then on.
+    ///
+    /// One that cannot be read holds up no other: it is passed over, or its lease is taken and the call fails as
+    /// [`Corrupt`](crate::StoreError::Corrupt), so that the next call takes another.
     async fn take_operation(&self, lease: Span) -> StoreResult<Option<BulkOperation>>;
 
     /// Ends a running operation, if it runs under `epoch` where one is given. Says whether it did.

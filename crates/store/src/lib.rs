@@ -49,7 +49,9 @@ mod stored;
 mod timer_store;
 mod writable;
 
-pub use bulk::{BulkAction, BulkChange, BulkItem, BulkStep, EXPIRED_BY_CLIENT, Standing, Terms, is_let_expire, resume};
+pub use bulk::{
+    BulkAction, BulkChange, BulkCounts, BulkItem, BulkStep, EXPIRED_BY_CLIENT, Standing, Terms, is_let_expire, resume,
+};
 pub use bulk_operation::{BulkOperation, OperationId, OperationState, Progress};
 pub use bulk_store::BulkStore;
 pub use claim::{Claim, ClaimToken, Claimed, DueEntry, Epoch, NodeId, OnLocked, Settlement, ShardCursor, ShardLease, Unreadable};

@@ -54,8 +54,8 @@ pub enum Order {
     Descending,
 }
 
-/// The last timer of a page: its time in the order of the list, and its id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The place of a timer in a list, such as the last one of a page: its time in the order of the list, and its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cursor {
     pub at: Timestamp,
     pub id: TimerId,
@@ -64,6 +64,8 @@ pub struct Cursor {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
     pub timers: Vec<Summary>,
+    /// The places of those that belong to the page and cannot be read. Whether they match may not be known.
+    pub unreadable: Vec<Cursor>,
     /// Where the search goes on; `None` when nothing is left to look at. After an empty page, too, if the budget ran out.
     pub next: Option<Cursor>,
     /// How many timers were looked at.
@@ -75,7 +77,14 @@ pub struct Page {
 /// Nothing was there to look at.
 impl Default for Page {
     fn default() -> Self {
-        Self { timers: Vec::new(), next: None, scanned: 0, complete: true }
+        Self { timers: Vec::new(), unreadable: Vec::new(), next: None, scanned: 0, complete: true }
+    }
+}
+
+impl Page {
+    /// How many timers it has, those that cannot be read included.
+    pub const fn count(&self) -> usize {
+        self.timers.len() + self.unreadable.len()
     }
 }
 

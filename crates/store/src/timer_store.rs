@@ -22,7 +22,7 @@ pub trait TimerStore: Sharded {
     /// One page of the timers that match, without their payloads. Sorted by the wanted time, then by id, both in the
     /// wanted direction, so that pages by cursor neither repeat nor miss a timer that stays where it is. The search ends when the
     /// page is full, when all was looked at, or when its budget ran out: then the cursor is where it stopped, and every call comes
-    /// further than the one before.
+    /// further than the one before. A timer that cannot be read fails no list: the page has its place instead, and counts it.
     async fn list(&self, query: &ListQuery) -> StoreResult<Page>;
 
     /// How many timers match: exactly where that takes no longer than `budget` and they are no more than [`COUNTED_MAX`], otherwise

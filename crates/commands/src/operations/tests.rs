@@ -1,10 +1,14 @@
-use std::sync::Arc;
+mod damage;
+mod late_page;
+
+use std::{collections::HashMap, sync::Arc};
 
 use domain::{Access, AccessKey, Caller, Namespace, Namespaces, Rights, Status};
 use store::{Filter, Operation, TimerStore};
 use store_testing::Fault;
 
-use super::*;
+use self::late_page::LatePage;
+use super::{leased::TIME_SLICE, pace::PAGE_TIMERS, *};
 use crate::{
     BulkAnswer, OPERATIONS_RUNNING_MAX, Reschedule, Shift,
     bulk::tests::{create_many, request},
@@ -23,6 +27,20 @@ async fn started(rig: &Rig) -> BulkOperation {
         BulkAnswer::Started(operation) => *operation,
         other => panic!("{other:?}"),
     }
+}
+
+/// Until no operation is running. After an error, and where there is nothing to do, leases run out.
+async fn run_to_the_end(rig: &Rig, runner: &mut OperationRunner) {
+    let is_running = |operation: &BulkOperation| operation.state == OperationState::Running;
+    for _ in 0..1_000 {
+        if !matches!(runner.run_once().await, Ok(Ran::Page)) {
+            rig.clock.advance(LEASE);
+        }
+        if !rig.commands.operations().await.unwrap().iter().any(is_running) {
+            return;
+        }
+    }
+    panic!("an operation does not come to its end");
 }
 
 async fn revisions(rig: &Rig) -> Vec<u32> {
@@ -44,14 +62,58 @@ async fn whatever_answers_are_lost_each_timer_is_changed_once() {
             rig.store.plan(Operation::List, Fault::NotDone);
         }
         rig.store.plan(Operation::FinishOperation, fault);
+        rig.store.plan(Operation::TakeOperation, fault);
         let mut runner = OperationRunner::new(rig.commands.clone(), DAY);
-        for _ in 0..500 {
-            drop(runner.run_once().await);
-        }
+        run_to_the_end(&rig, &mut runner).await;
         let ended = rig.commands.operation(operation.id).await.unwrap();
         assert_eq!((ended.state, ended.changed, ended.skipped), (OperationState::Done, 1_100, 0), "{fault:?}");
         assert_eq!(revisions(&rig).await, [2], "{fault:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_is_committed_late_changes_no_timer_twice() {
+    for call in [Operation::Operation, Operation::TakeOperation, Operation::List, Operation::ChangeAll] {
+        let rig = Rig::new();
+        create_many(&rig, 1_100).await;
+        let operation = started(&rig).await;
+        let store = Arc::new(LatePage::committed_before(call, Arc::clone(&rig.store)));
+        let commands = Commands { stores: crate::Stores::of(store.clone()), ..rig.commands.clone() };
+        let mut runner = OperationRunner::new(commands, DAY);
+        let unanswered = runner.run_once().await;
+        assert!(matches!(unanswered, Err(StoreError::Unknown(_))), "{unanswered:?}");
+        run_to_the_end(&rig, &mut runner).await;
+        store.commit_late_page().await;
+        let ended = rig.commands.operation(operation.id).await.unwrap();
+        assert_eq!((ended.state, ended.changed, ended.skipped), (OperationState::Done, 1_100, 0), "before {call:?}");
+        assert_eq!(revisions(&rig).await, [2], "before {call:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn operations_take_turns() {
+    let rig = Rig::new();
+    create_many(&rig, 1_100).await;
+    let mut runner = OperationRunner::new(rig.commands.clone(), DAY);
+    let step = Span::from_micros_clamped(i64::try_from(TIME_SLICE.as_micros()).unwrap() / 4);
+    let first = started(&rig).await.id;
+    rig.clock.advance(step);
+    let second = started(&rig).await.id;
+    let (mut turns, mut done) = (Vec::new(), HashMap::new());
+    while runner.run_once().await.unwrap() == Ran::Page {
+        for operation in rig.commands.operations().await.unwrap() {
+            if done.insert(operation.id, operation.changed).unwrap_or(0) != operation.changed {
+                turns.push(operation.id);
+            }
+        }
+        rig.clock.advance(step);
+        tokio::time::advance(step.as_duration()).await;
+    }
+    assert_eq!(done, HashMap::from([(first, 1_100), (second, 1_100)]));
+    assert_eq!(revisions(&rig).await, [3], "each has changed all of them once");
+    let slices: Vec<_> = turns.chunk_by(PartialEq::eq).map(|pages| (pages[0], pages.len())).collect();
+    let expected = [(first, 5), (second, 5)].repeat(slices.len() / 2);
+    assert!(slices.len() >= 4 && slices[..slices.len() - 2] == expected[..slices.len() - 2], "{slices:?}");
 }
 
 #[tokio::test]
@@ -92,20 +154,27 @@ async fn a_stopped_operation_changes_nothing_more() {
     assert!(matches!(rig.commands.stop_operation(unknown).await, Err(CommandError::NoSuchOperation)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_single_change_meanwhile_wins_and_is_counted_as_skipped() {
-    let rig = Rig::new();
-    let ids = create_many(&rig, 1_100).await;
-    let operation = started(&rig).await;
-    // The page is read, then one of its timers is fired.
-    rig.store.plan(Operation::ChangeAll, Fault::NotDone);
-    let mut runner = OperationRunner::new(rig.commands.clone(), DAY);
-    assert!(runner.run_once().await.is_err());
-    let fired = rig.commands.fire(ids[0], None).await.unwrap();
-    while runner.run_once().await.unwrap() == Ran::Page {}
-    let ended = rig.commands.operation(operation.id).await.unwrap();
-    assert_eq!(ended.changed, 1_100, "it was read again after the change, and shifted from there");
-    assert_eq!(rig.commands.get(ids[0]).await.unwrap().revision, fired.revision + 1);
+    for (is_read_again, changed) in [(false, 1_099), (true, 1_100)] {
+        let rig = Rig::new();
+        create_many(&rig, 1_100).await;
+        let first = rig.store.list(&ListQuery { limit: 1, ..in_order(Filter::default()) }).await.unwrap().timers[0].id;
+        let operation = started(&rig).await;
+        // The page is read, then one of its timers is fired.
+        rig.store.plan(Operation::ChangeAll, Fault::NotDone);
+        let mut runner = OperationRunner::new(rig.commands.clone(), DAY);
+        assert!(runner.run_once().await.is_err());
+        let fired = rig.commands.fire(first, None).await.unwrap();
+        if is_read_again {
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        while runner.run_once().await.unwrap() == Ran::Page {}
+        let ended = rig.commands.operation(operation.id).await.unwrap();
+        assert_eq!((ended.changed, ended.skipped), (changed, 1_100 - changed));
+        let revision = rig.commands.get(first).await.unwrap().revision;
+        assert_eq!(revision, fired.revision + u32::from(is_read_again), "what is read after the change is shifted from there");
+    }
 }
 
 #[tokio::test]
@@ -211,7 +280,10 @@ async fn a_count_that_was_interrupted_begins_anew_and_keeps_its_lease() {
     let mut second = OperationRunner::new(commands, DAY);
     let mut failures = 0;
     while rig.commands.operation(operation.id).await.unwrap().state == OperationState::Running {
-        failures += u32::from(second.run_once().await.is_err());
+        if second.run_once().await.is_err() {
+            failures += 1;
+            rig.clock.advance(LEASE);
+        }
     }
     let ended = rig.commands.operation(operation.id).await.unwrap();
     assert_eq!((failures, ended.state, ended.changed, ended.matched), (3, OperationState::Done, 2_200, 2_200));

@@ -88,7 +88,11 @@ mod mysql {
         }
         change_all {
             each_action_changes_what_it_concerns_and_nothing_else
+        }
+        operations {
             an_operation_belongs_to_one_node_until_its_lease_runs_out
+            the_operation_that_has_waited_longest_is_taken_first
+            an_operation_that_cannot_be_read_holds_up_no_other
         }
         search {
             every_condition_finds_what_matches_in_every_order

@@ -3,7 +3,7 @@
 use std::{io::Write, sync::Arc};
 
 use domain::{TimerId, Timestamp};
-use store::Store;
+use store::{OperationId, Store};
 use store_mysql::{MysqlOptions, MysqlStore};
 use throwaway::Mysql;
 
@@ -36,6 +36,12 @@ impl Database {
     fn hex(id: TimerId) -> String {
         format!("UNHEX('{}')", id.as_uuid().simple())
     }
+
+    fn damage(&self, damage: &str, id: TimerId) -> bool {
+        let spoiling = format!("UPDATE {damage} WHERE id = {}; SELECT ROW_COUNT()", Self::hex(id));
+        assert_eq!(self.server.query(&self.url, &spoiling), "1");
+        true
+    }
 }
 
 #[async_trait::async_trait]
@@ -49,9 +55,19 @@ impl store_conformance::Fixture for Database {
     }
 
     async fn spoil(&self, id: TimerId) -> bool {
-        let spoiling = format!("UPDATE definition SET callback_config = '{{' WHERE id = {}; SELECT ROW_COUNT()", Self::hex(id));
-        assert_eq!(self.server.query(&self.url, &spoiling), "1");
-        true
+        self.damage("definition SET callback_config = '{'", id)
+    }
+
+    async fn spoil_summary(&self, id: TimerId) -> bool {
+        self.damage("definition SET correlation_id = ''", id)
+    }
+
+    async fn spoil_options(&self, id: TimerId) -> bool {
+        self.damage("definition SET options = '{'", id)
+    }
+
+    async fn spoil_operation(&self, id: OperationId) -> bool {
+        self.damage("operation SET filter = '{'", id.0)
     }
 
     async fn plant_outcome(&self, id: TimerId, _: Timestamp) -> bool {

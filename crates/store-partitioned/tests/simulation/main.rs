@@ -17,6 +17,7 @@ mod dice;
 mod late_writes;
 mod network;
 mod node;
+mod repeated_pages;
 mod world;
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,11 +1,12 @@
--- Takes the oldest running operation whose lease has run out by this server's clock.
+-- Takes the running operation that has waited longest, by this server's clock: since its lease ran
+-- out, or since its start.
 -- $1 lease in microseconds
 WITH clock AS MATERIALIZED (
     SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
 ), free AS MATERIALIZED (
     SELECT id FROM operation
     WHERE state = 'running' AND lease_until <= (SELECT now FROM clock)
-    ORDER BY id
+    ORDER BY greatest(lease_until, started_at), id
     LIMIT 1
     FOR UPDATE SKIP LOCKED
 )

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use domain::{TimerId, Timestamp};
-use store::Store;
+use store::{OperationId, Store};
 
 struct Postgres {
     url: String,
@@ -15,6 +15,12 @@ impl Postgres {
     fn new() -> Self {
         static TEMPLATE: OnceLock<String> = OnceLock::new();
         Self { url: throwaway::postgres().copy_database(TEMPLATE.get_or_init(set_up)) }
+    }
+
+    fn damage(&self, damage: &str, id: TimerId) -> bool {
+        let spoiling = format!("UPDATE {damage} WHERE id = '{id}' RETURNING 'spoiled'");
+        assert_eq!(throwaway::postgres().query(&self.url, &spoiling), "spoiled");
+        true
     }
 }
 
@@ -38,9 +44,19 @@ impl store_conformance::Fixture for Postgres {
     }
 
     async fn spoil(&self, id: TimerId) -> bool {
-        let spoiling = format!("UPDATE definition SET callback_config = '{{' WHERE id = '{id}' RETURNING 'spoiled'");
-        assert_eq!(throwaway::postgres().query(&self.url, &spoiling), "spoiled");
-        true
+        self.damage("definition SET callback_config = '{'", id)
+    }
+
+    async fn spoil_summary(&self, id: TimerId) -> bool {
+        self.damage("definition SET correlation_id = ''", id)
+    }
+
+    async fn spoil_options(&self, id: TimerId) -> bool {
+        self.damage("definition SET options = '{'", id)
+    }
+
+    async fn spoil_operation(&self, id: OperationId) -> bool {
+        self.damage("operation SET filter = '{'", id.0)
     }
 
     async fn plant_outcome(&self, id: TimerId, _: Timestamp) -> bool {

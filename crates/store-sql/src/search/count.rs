@@ -140,7 +140,7 @@ impl<F: Finder> Count<F> {
         } else {
             search.stretch(session, source.clone()).await?
         };
-        Ok((Counted { found: search.shown, looked_at, is_all: search.is_over }, search.after))
+        Ok((Counted { found: search.page.count() as u64, looked_at, is_all: search.is_over }, search.after))
     }
 
     /// How many timers a walk to the end would look at: those of the period and of the namespaces along which it goes.

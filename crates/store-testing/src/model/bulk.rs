@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use domain::{Event, Span, Status, Timestamp};
 use store::{
-    BulkAction, BulkChange, BulkItem, BulkOperation, BulkStep, Epoch, OperationId, OperationState, Progress, Standing, Terms,
+    BulkAction, BulkChange, BulkCounts, BulkItem, BulkOperation, BulkStep, Epoch, OperationId, OperationState, Progress,
+    Standing, StoreError, StoreResult, Terms,
 };
 
 use super::tables::Tables;
@@ -15,6 +16,18 @@ pub(super) type Operations = BTreeMap<OperationId, Kept>;
 pub(super) struct Kept {
     pub(super) operation: BulkOperation,
     lease_until: Timestamp,
+    is_spoiled: bool,
+}
+
+impl Kept {
+    fn is_running(&self) -> bool {
+        self.operation.state == OperationState::Running
+    }
+
+    /// Since when it waits for a node that goes on with it.
+    fn waits_since(&self) -> Timestamp {
+        self.lease_until.max(self.operation.started_at)
+    }
 }
 
 impl Tables {
@@ -33,10 +46,10 @@ impl Tables {
         if let Some(progress) = progress
             && let Some(kept) = self.running(progress.operation, Some(progress.epoch))
         {
-            let changed = changes.iter().filter(|change| change.is_change()).count() as u64;
-            kept.operation.changed += changed;
-            kept.operation.skipped += changes.len() as u64 - changed;
-            kept.operation.errors += progress.errors;
+            let counts = BulkCounts::of(&changes);
+            kept.operation.changed += counts.changed;
+            kept.operation.skipped += counts.skipped;
+            kept.operation.errors += progress.errors + counts.unreadable;
             kept.operation.matched = progress.matched.unwrap_or(kept.operation.matched);
             kept.operation.cursor = progress.cursor;
             kept.lease_until = clock.saturating_add(progress.lease);
@@ -52,9 +65,9 @@ impl Tables {
             revision: row.timer.revision,
             at: (!status.is_finished()).then_some(row.at),
             execute_at: row.timer.execute_at,
-            terms: Some(Terms::of(&row.timer.definition.options)),
+            terms: (!row.are_options_spoiled).then(|| Terms::of(&row.timer.definition.options)),
         };
-        let Some(step) = action.step(item, &standing, now) else { return BulkChange::Skipped };
+        let Some(step) = action.step(item, &standing, now) else { return action.passed_by(item, &standing, now) };
         match step {
             BulkStep::End { status, error } => {
                 row.timer.status = status;
@@ -83,10 +96,10 @@ impl Tables {
     }
 
     pub(super) fn add_operation(&mut self, operation: &BulkOperation, running_max: usize) -> bool {
-        let is_running = |kept: &&Kept| kept.operation.state == OperationState::Running && kept.operation.key == operation.key;
+        let is_running = |kept: &&Kept| kept.is_running() && kept.operation.key == operation.key;
         let is_allowed = self.operations.values().filter(is_running).count() < running_max;
         if is_allowed {
-            let kept = Kept { operation: operation.clone(), lease_until: Timestamp::MIN };
+            let kept = Kept { operation: operation.clone(), lease_until: Timestamp::MIN, is_spoiled: false };
             self.operations.insert(operation.id, kept);
         }
         is_allowed
@@ -97,12 +110,21 @@ impl Tables {
         earlier.filter(|operation| before.is_none_or(|before| operation.id < before)).take(limit).cloned().collect()
     }
 
-    pub(super) fn take_operation(&mut self, lease: Span, clock: Timestamp) -> Option<BulkOperation> {
-        let is_free = |kept: &&mut Kept| kept.operation.state == OperationState::Running && kept.lease_until <= clock;
-        let kept = self.operations.values_mut().find(is_free)?;
+    pub(super) fn spoil_operation(&mut self, id: OperationId) {
+        if let Some(kept) = self.operations.get_mut(&id) {
+            kept.is_spoiled = true;
+        }
+    }
+
+    pub(super) fn take_operation(&mut self, lease: Span, clock: Timestamp) -> StoreResult<Option<BulkOperation>> {
+        let free = self.operations.values_mut().filter(|kept| kept.is_running() && kept.lease_until <= clock);
+        let Some(kept) = free.min_by_key(|kept| (kept.waits_since(), kept.operation.id)) else { return Ok(None) };
         kept.operation.epoch = Epoch(kept.operation.epoch.0 + 1);
         kept.lease_until = clock.saturating_add(lease);
-        Some(kept.operation.clone())
+        if kept.is_spoiled {
+            return Err(StoreError::Corrupt("the operation was spoiled".into()));
+        }
+        Ok(Some(kept.operation.clone()))
     }
 
     pub(super) fn finish_operation(
@@ -130,8 +152,7 @@ impl Tables {
     }
 
     fn running(&mut self, id: OperationId, epoch: Option<Epoch>) -> Option<&mut Kept> {
-        self.operations.get_mut(&id).filter(|kept| {
-            kept.operation.state == OperationState::Running && epoch.is_none_or(|epoch| kept.operation.epoch == epoch)
-        })
+        let is_under = |kept: &&mut Kept| epoch.is_none_or(|epoch| kept.operation.epoch == epoch);
+        self.operations.get_mut(&id).filter(|kept| kept.is_running()).filter(is_under)
     }
 }

@@ -11,6 +11,8 @@ pub(super) struct Row {
     /// Its claim: there while it is executing, and only then.
     pub(super) held: Option<Held>,
     pub(super) is_spoiled: bool,
+    pub(super) is_summary_spoiled: bool,
+    pub(super) are_options_spoiled: bool,
     pub(super) attempts: VecDeque<Attempt>,
     /// How many were recorded, those that are kept no more included.
     pub(super) attempts_recorded: i64,
@@ -37,7 +39,16 @@ impl Row {
             revision: 1,
             pause: None,
         };
-        Self { timer, at: execute_at, held: None, is_spoiled: false, attempts: VecDeque::new(), attempts_recorded: 0 }
+        Self {
+            timer,
+            at: execute_at,
+            held: None,
+            is_spoiled: false,
+            is_summary_spoiled: false,
+            are_options_spoiled: false,
+            attempts: VecDeque::new(),
+            attempts_recorded: 0,
+        }
     }
 
     pub(super) fn entry(&self) -> DueEntry {

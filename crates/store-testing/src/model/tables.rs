@@ -168,43 +168,44 @@ impl Tables {
     }
 
     pub(super) fn list(&self, query: &ListQuery) -> Page {
-        let place = |timer: &&Timer| {
+        let place = |row: &&Row| {
             let at = match query.sort {
-                Sort::CreatedAt => timer.created_at,
-                Sort::ExecuteAt => timer.execute_at,
+                Sort::CreatedAt => row.timer.created_at,
+                Sort::ExecuteAt => row.timer.execute_at,
             };
-            (at, timer.id())
+            Cursor { at, id: row.timer.id() }
         };
-        let mut all: Vec<&Timer> = self.timers.values().map(|row| &row.timer).collect();
+        let mut all: Vec<&Row> = self.timers.values().collect();
         all.sort_by_key(place);
         if query.order == Order::Descending {
             all.reverse();
         }
-        let is_after = |timer: &&Timer| {
-            query.after.map(|after| (after.at, after.id)).is_none_or(|after| match query.order {
-                Order::Ascending => place(timer) > after,
-                Order::Descending => place(timer) < after,
+        let is_after = |row: &&Row| {
+            query.after.is_none_or(|after| match query.order {
+                Order::Ascending => place(row) > after,
+                Order::Descending => place(row) < after,
             })
         };
         let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
         let mut page = Page::default();
         let (mut passed, mut last) = (0, None);
-        for timer in all.into_iter().filter(is_after) {
+        for row in all.into_iter().filter(is_after) {
             if query.budget.is_zero() && page.scanned >= LOOKED_AT_WITHOUT_BUDGET {
                 return Page { next: last, complete: false, ..page };
             }
-            let fits = query.filter.fits(timer);
-            if fits && passed >= query.offset && page.timers.len() == limit {
+            let fits = query.filter.fits(&row.timer);
+            if fits && passed >= query.offset && page.count() == limit {
                 return Page { next: last, ..page };
             }
             page.scanned += 1;
-            if fits && passed >= query.offset {
-                page.timers.push(summary(timer));
-            } else if fits {
+            if fits && passed < query.offset {
                 passed += 1;
+            } else if fits && row.is_summary_spoiled {
+                page.unreadable.push(place(&row));
+            } else if fits {
+                page.timers.push(summary(&row.timer));
             }
-            let (at, id) = place(&timer);
-            last = Some(Cursor { at, id });
+            last = Some(place(&row));
         }
         page
     }
