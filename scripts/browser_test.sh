@@ -26,8 +26,9 @@ cache=$(mktemp -d)
 trap 'rm -rf "$cache"' EXIT
 run() { python3 -m pytest tests/browser --quiet --override-ini "cache_dir=$cache" --dist loadscope "$@"; }
 
+# One process for each part of the suite, of which one waits for an operation for long.
 # As scripts/run_tests.py does: a test that failed on a machine that stood still passes when it runs alone.
-run --numprocesses "${BROWSER_PROCESSES:-4}" "$@" && exit
+run --numprocesses "${BROWSER_PROCESSES:-5}" "$@" && exit
 [[ -s $cache/v/cache/lastfailed ]] || exit 1
 printf '\n=== once more, one at a time ===\n'
 run --numprocesses 1 --last-failed "$@"

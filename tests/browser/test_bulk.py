@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from rig import axe
 from rig.seeds import create_many, later
 from rig.tolerance import seconds
 
@@ -39,6 +40,8 @@ def test_many_are_canceled_after_a_preview_and_followed_on_the_page_of_the_opera
     expect(page.locator("#operation-head .status")).to_have_text(re.compile("completed|done|finished"), timeout=seconds(20) * 1_000)
     expect(page.locator("#operation")).to_contain_text(re.compile(r"Changed\s*5,000"))
     assert pending(service, "many") == 1
+    broken = axe.violations_in_both_themes(page)
+    assert not broken, "\n".join(broken)
     viewer.check()
 
 

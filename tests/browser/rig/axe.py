@@ -18,6 +18,10 @@ def source() -> str:
     return path.read_text(encoding="utf-8")
 
 
+# The rules of axe that look at colours, of those that are on by default. Their tag has others as well.
+OF_COLOURS = ("color-contrast", "link-in-text-block")
+
+
 def violations_in_both_themes(page: Page, *, is_named: bool = False, is_whole: bool = False) -> list[str]:
     """All rules in the light theme, and then in the dark one those that look at colours, without another load: of a page that follows
     the system, or whose viewer has named the theme. The markup is the same in both, and so is what all other rules say of it. What is
@@ -29,7 +33,7 @@ def violations_in_both_themes(page: Page, *, is_named: bool = False, is_whole: b
         page.evaluate("document.documentElement.dataset.theme = 'dark'")
     else:
         page.emulate_media(color_scheme="dark")
-    dark = violations(page, tag="cat.color")
+    dark = violations(page, rules=OF_COLOURS)
     if is_named:
         page.evaluate("delete document.documentElement.dataset.theme")
     else:
@@ -37,13 +41,14 @@ def violations_in_both_themes(page: Page, *, is_named: bool = False, is_whole: b
     return light + [f"dark: {one}" for one in dark]
 
 
-def violations(page: Page, tag: str = "") -> list[str]:
-    """Of the rules with this tag, or of all: each with the first elements that break it. The script is evaluated by the debugger, so that the policy of the page stays as it is."""
+def violations(page: Page, rules: tuple[str, ...] = ()) -> list[str]:
+    """Of these rules, or of all: each with the first elements that break it. The script is evaluated by the debugger, so that the policy
+    of the page stays as it is."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(source())
     options = {"resultTypes": ["violations"], "preload": False, "selectors": False, "iframes": False}
-    if tag:
-        options["runOnly"] = [tag]
+    if rules:
+        options["runOnly"] = {"type": "rule", "values": rules}
     found = page.evaluate("options => axe.run(options).then(found => found.violations)", options)
     return [
         f"{one['id']}: {one['help']}: "
