@@ -83,8 +83,8 @@ mod tests {
         let table = [
             (spent(0, 4, 8), false, ms(4)),
             (spent(7, 4, 8), false, ms(11)),
-            (spent(0, 4, 8), true, ms(12)),
-            (spent(7, 4, 8), true, ms(19)),
+            (spent(0, 4, 1), true, ms(12)),
+            (spent(7, 4, 1), true, ms(19)),
             // 250 timers a second, whatever they take.
             (spent(0, 1, 64), true, ms(255)),
             (spent(40, 1, 64), true, ms(215)),
