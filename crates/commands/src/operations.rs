@@ -20,8 +20,8 @@ use tokio::time::Instant;
 
 use self::{
     leased::{Counting, LEASE, LeasedOperation, processed, progress},
-    matches::{Matches, READ_AHEAD},
-    pace::{Spent, commit_time, next_page, pause},
+    matches::Matches,
+    pace::{Spent, commit_time, next_page, pause, read_ahead},
 };
 use crate::{BulkWork, CommandError, Commands, bulk::in_order, call};
 
@@ -94,6 +94,7 @@ pub struct OperationRunner {
     calls: Option<CallCount>,
     /// How many calls there were before the last page.
     calls_before: u64,
+    is_beside_calls: bool,
 }
 
 /// How many calls this node has made.
@@ -139,6 +140,7 @@ impl OperationRunner {
             has_one_writer: false,
             calls: None,
             calls_before: 0,
+            is_beside_calls: false,
         }
     }
 
@@ -162,10 +164,10 @@ impl OperationRunner {
             if let Err(error) = &ran {
                 tracing::warn!(%error, "a step of an operation failed; it will be tried again");
             }
-            let is_beside_calls = self.is_beside_calls();
+            self.is_beside_calls = self.are_calls_made();
             let wait = async {
                 match ran {
-                    Ok(Ran::Page) => tokio::time::sleep(pause(self.spent, is_beside_calls)).await,
+                    Ok(Ran::Page) => tokio::time::sleep(pause(self.spent, self.is_beside_calls)).await,
                     Ok(Ran::Nothing) => {
                         let started = self.commands.searches.await_operation();
                         drop(tokio::time::timeout(LOOK_INTERVAL, started).await);
@@ -182,7 +184,7 @@ impl OperationRunner {
     }
 
     /// Whether calls were made since the last page that are not those of the operation itself, and have to wait for its commits.
-    fn is_beside_calls(&mut self) -> bool {
+    fn are_calls_made(&mut self) -> bool {
         let Some(calls) = self.calls.as_ref().map(|count| count()) else { return false };
         let are_new = std::mem::replace(&mut self.calls_before, calls) != calls;
         let writing = self.leased.as_ref().filter(|leased| leased.counting.is_none());
@@ -259,7 +261,7 @@ impl OperationRunner {
     /// Reads the next timers that match, and one more than may be changed, if there is one.
     async fn search(&mut self, operation: &BulkOperation, left: u64) -> StoreResult<Matches> {
         let began = Instant::now();
-        let limit = READ_AHEAD.min(u32::try_from(left.saturating_add(1)).unwrap_or(u32::MAX));
+        let limit = read_ahead(self.is_beside_calls).min(u32::try_from(left.saturating_add(1)).unwrap_or(u32::MAX));
         let query = ListQuery { limit, after: operation.cursor, ..in_order(operation.filter.clone()) };
         let page = call::reading(self.commands.stores.timers.list(&query)).await?;
         self.spent.searching = began.elapsed();
@@ -298,7 +300,7 @@ impl OperationRunner {
         (self.spent.writing, self.spent.timers) = (began.elapsed(), u32::try_from(items.len()).unwrap_or(u32::MAX));
         // A page that was not full says nothing of one that is.
         if self.spent.timers == *page {
-            *page = next_page(*page, self.spent.writing, commit_time(self.has_one_writer));
+            *page = next_page(*page, self.spent.writing, commit_time(self.has_one_writer, self.is_beside_calls));
         }
         self.commands.tell(work, &changes);
         let counts = BulkCounts::of(&changes);

@@ -110,12 +110,15 @@ pub(crate) const fn status_of(error: &CommandError) -> StatusCode {
     }
 }
 
-/// Begins with a capital letter and ends with a full stop.
+/// Begins with a capital letter, unless its first word is not one of English (`meta.a:1`, `max_attempts`), and ends with a full stop.
 pub(crate) fn sentence(text: &str) -> String {
+    let word = text.split_whitespace().next().unwrap_or_default();
+    let is_english = word.trim_end_matches([':', ',']).chars().all(char::is_alphabetic);
     let mut chars = text.chars();
-    let first = chars.next().map(char::to_uppercase).into_iter().flatten();
+    let first = chars.next().filter(|_| is_english).map(char::to_uppercase).into_iter().flatten();
+    let rest = if is_english { chars.as_str() } else { text };
     let end = if text.ends_with(['.', '?', '!']) { "" } else { "." };
-    first.chain(chars.as_str().chars()).chain(end.chars()).collect()
+    first.chain(rest.chars()).chain(end.chars()).collect()
 }
 
 /// An answer without words, which `problem_page` finds: it knows who is to read them.
@@ -132,4 +135,23 @@ pub(crate) struct Refused(pub(crate) Arc<Problem>);
 
 pub(crate) async fn nowhere() -> Problem {
     Problem::NoSuchPage
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sentence;
+
+    #[test]
+    fn sentences_begin_and_end_as_such() {
+        for (text, expected) in [
+            ("", "."),
+            ("no such timer", "No such timer."),
+            ("key: must not be empty", "Key: must not be empty."),
+            ("Is it there?", "Is it there?"),
+            ("status:wrong is no condition", "status:wrong is no condition."),
+            ("max_attempts must be at least 1", "max_attempts must be at least 1."),
+        ] {
+            assert_eq!(sentence(text), expected);
+        }
+    }
 }

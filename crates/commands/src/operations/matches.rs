@@ -1,16 +1,10 @@
 //! The timers that match, some hundred read at a time: a search costs much more than a look at one timer further, and a commit is to be
 //! short.
 
-use std::time::Duration;
-
 use store::{Cursor, Page, Sort, Summary};
 use tokio::time::Instant;
 
-/// How many timers are read at a time.
-pub const READ_AHEAD: u32 = 256;
-/// How long a search counts. A timer that a client has changed since is skipped by its revision; one that has been called since is not, so
-/// that this must be short.
-const KEPT_TIME: Duration = Duration::from_millis(200);
+use super::pace::KEPT_TIME;
 
 /// Timers that match and are not changed yet, in the order of their creation.
 #[derive(Debug)]

@@ -4,19 +4,27 @@ use std::time::Duration;
 
 /// How many timers are changed in one commit: at first, and within these bounds as many as take about a [`commit_time`].
 pub const PAGE_TIMERS: u32 = 8;
-const PAGE_TIMERS_MIN: u32 = 4;
+const PAGE_TIMERS_MIN: u32 = 2;
 const PAGE_TIMERS_MAX: u32 = 256;
-/// How long a commit may take where a store has one writer: what is due meanwhile waits for it.
+/// How long a commit may take where a store has one writer.
 const COMMIT_TIME_OF_ONE_WRITER: Duration = Duration::from_millis(1);
+/// The same beside calls: what is due meanwhile waits for it.
+const COMMIT_TIME_BESIDE_CALLS: Duration = Duration::from_micros(400);
 /// The same where a store has many writers. A page is a transaction of some round trips, however few its timers are.
 const COMMIT_TIME_OF_MANY_WRITERS: Duration = Duration::from_millis(10);
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
-/// The pause beside calls, in times of what the page took.
+/// The pause beside calls, in times of what the step took.
 const PAUSES_BESIDE_CALLS: u32 = 3;
 /// How many timers are changed per second beside calls, at most. Each is changed in some pages of files that lie apart and are written
 /// twice, and a call that is due waits for the same disk.
-const TIMERS_PER_SECOND_BESIDE_CALLS: u32 = 250;
+const TIMERS_PER_SECOND_BESIDE_CALLS: u32 = 200;
+
+/// How many timers are searched at a time: a search costs much more than a look at one timer further.
+const READ_AHEAD: u32 = 256;
+/// How long a search counts. A timer that a client has changed since is skipped by its revision; one that has been called since is not, so
+/// that this must be short.
+pub const KEPT_TIME: Duration = Duration::from_millis(200);
 
 /// What a step of an operation took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -27,8 +35,12 @@ pub struct Spent {
     pub timers: u32,
 }
 
-pub const fn commit_time(has_one_writer: bool) -> Duration {
-    if has_one_writer { COMMIT_TIME_OF_ONE_WRITER } else { COMMIT_TIME_OF_MANY_WRITERS }
+pub const fn commit_time(has_one_writer: bool, is_beside_calls: bool) -> Duration {
+    match (has_one_writer, is_beside_calls) {
+        (true, true) => COMMIT_TIME_BESIDE_CALLS,
+        (true, false) => COMMIT_TIME_OF_ONE_WRITER,
+        (false, _) => COMMIT_TIME_OF_MANY_WRITERS,
+    }
 }
 
 /// How many timers the next page has after one of `timers` that was committed within `took`.
@@ -43,12 +55,18 @@ pub fn next_page(timers: u32, took: Duration, commit_time: Duration) -> u32 {
     next.clamp(PAGE_TIMERS_MIN, PAGE_TIMERS_MAX)
 }
 
+/// How many timers the next search is to find: no more than can be changed while it counts.
+pub fn read_ahead(is_beside_calls: bool) -> u32 {
+    let changed = f64::from(TIMERS_PER_SECOND_BESIDE_CALLS) * KEPT_TIME.as_secs_f64();
+    if is_beside_calls { changed as u32 } else { READ_AHEAD }
+}
+
 /// For how long nothing follows such a step: the store is free half of the time, or most of it where calls are made.
 pub fn pause(spent: Spent, is_beside_calls: bool) -> Duration {
     let Spent { searching, writing, timers } = spent;
     let pause = if is_beside_calls {
         let allotted = Duration::from_secs(1) * timers / TIMERS_PER_SECOND_BESIDE_CALLS;
-        (searching + writing * PAUSES_BESIDE_CALLS).max(allotted.saturating_sub(searching + writing))
+        ((searching + writing) * PAUSES_BESIDE_CALLS).max(allotted.saturating_sub(searching + writing))
     } else {
         searching + writing
     };
@@ -61,7 +79,8 @@ mod tests {
 
     #[test]
     fn pages_are_as_large_as_a_short_commit_allows() {
-        let (micros, one, many) = (Duration::from_micros, commit_time(true), commit_time(false));
+        let (micros, one, many) = (Duration::from_micros, commit_time(true, false), commit_time(false, true));
+        let beside_calls = commit_time(true, true);
         for (timers, took, commit_time, expected) in [
             (32, micros(2_000), one, 16),
             (32, micros(700), one, 32),
@@ -69,11 +88,19 @@ mod tests {
             (32, micros(2_000), many, 64),
             (32, micros(11_000), many, 16),
             (256, micros(100), one, PAGE_TIMERS_MAX),
-            (5, micros(90_000), one, PAGE_TIMERS_MIN),
+            (32, micros(700), beside_calls, 16),
+            (2, micros(300), beside_calls, 2),
+            (3, micros(90_000), one, PAGE_TIMERS_MIN),
             (1, micros(90_000), one, PAGE_TIMERS_MIN),
         ] {
             assert_eq!(next_page(timers, took, commit_time), expected, "{timers} within {took:?} of {commit_time:?}");
         }
+    }
+
+    #[test]
+    fn no_more_is_searched_than_is_changed_before_the_search_is_stale() {
+        assert_eq!(read_ahead(true), 40);
+        assert_eq!(read_ahead(false), READ_AHEAD);
     }
 
     #[test]
@@ -84,10 +111,11 @@ mod tests {
             (spent(0, 4, 8), false, ms(4)),
             (spent(7, 4, 8), false, ms(11)),
             (spent(0, 4, 1), true, ms(12)),
-            (spent(7, 4, 1), true, ms(19)),
-            // 250 timers a second, whatever they take.
-            (spent(0, 1, 64), true, ms(255)),
-            (spent(40, 1, 64), true, ms(215)),
+            (spent(7, 4, 1), true, ms(33)),
+            // 200 timers a second, whatever they take.
+            (spent(0, 1, 64), true, ms(319)),
+            (spent(40, 1, 64), true, ms(279)),
+            (spent(40, 1, 0), true, ms(123)),
             (Spent::default(), true, PAUSE_MIN),
             (spent(0, 900, 8), false, PAUSE_MAX),
             (spent(0, 900, 8), true, PAUSE_MAX),

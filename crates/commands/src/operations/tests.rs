@@ -323,9 +323,9 @@ async fn only_calls_that_are_not_its_own_slow_an_operation_down() {
         let count: CallCount = Arc::new(move || count.load(std::sync::atomic::Ordering::Relaxed));
         let mut runner = OperationRunner::new(rig.commands.clone(), DAY).yielding_to(count);
         runner.run_once().await.unwrap();
-        assert_eq!(runner.is_beside_calls(), is_slowed);
-        assert!(!runner.is_beside_calls(), "no call was made since");
+        assert_eq!(runner.are_calls_made(), is_slowed);
+        assert!(!runner.are_calls_made(), "no call was made since");
         calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        assert_eq!(runner.is_beside_calls(), is_slowed);
+        assert_eq!(runner.are_calls_made(), is_slowed);
     }
 }

@@ -236,7 +236,7 @@ async fn list(visitor: &Visitor, fields: &Fields, asked: &Asked) -> Result<Regio
     }
     .filter(|_| !is_last);
     let body = html! {
-        p.summary { (sorts(visitor, fields)) span { strong { (text::count(total.timers, total.is_estimate)) } @if total.timers == 1 { " timer" } @else { " timers" } }
+        div.summary { (sorts(visitor, fields)) span { strong { (text::count(total.timers, total.is_estimate)) } @if total.timers == 1 { " timer" } @else { " timers" } }
             @if !complete { span.muted { " · searched " (searched) } }
         }
         @if rows.is_empty() && complete { (nothing(visitor, fields)) } @else { (table(visitor, fields, asked, &rows)) }
