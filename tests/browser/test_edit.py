@@ -82,7 +82,7 @@ def test_a_timer_is_written_as_a_form_or_as_json(script, seeds, look):
     key = f"written-{script}"
     page.locator("[name=json]").fill(text.replace('"delay"', f'"key": "{key}", "on_success": {{"type": "http", "url": "x"}}, "delay"'))
     page.get_by_role("button", name="Create timer").click()
-    expect(page.get_by_role("alert")).to_contain_text("On_success.url")
+    expect(page.get_by_role("alert")).to_contain_text("on_success.url")
     page.locator("[name=json]").fill(text.replace('"delay"', f'"key": "{key}", "delay"'))
     page.get_by_role("button", name="Form").click()
     expect(page.locator("[name=key]")).to_have_value(key)
