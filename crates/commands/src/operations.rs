@@ -94,6 +94,7 @@ pub struct OperationRunner {
     calls: Option<CallCount>,
     /// How many calls there were before the last page.
     calls_before: u64,
+    /// Whether calls were made beside the last page: the next search and page are small then.
     is_beside_calls: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The timers that match, some hundred read at a time: a search costs much more than a look at one timer further, and a commit is to be
+//! The timers that match, some dozens or hundreds read at a time: a search costs much more than a look at one timer further, and a commit is to be
 //! short.
 
 use store::{Cursor, Page, Sort, Summary};

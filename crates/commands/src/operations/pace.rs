@@ -17,7 +17,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 /// The pause beside calls, in times of what the step took.
 const PAUSES_BESIDE_CALLS: u32 = 3;
 /// How many timers are changed per second beside calls, at most. Each is changed in some pages of files that lie apart and are written
-/// twice, and a call that is due waits for the same disk.
+/// twice; what that does to the lateness of calls is measured in `bench/README.md`.
 const TIMERS_PER_SECOND_BESIDE_CALLS: u32 = 200;
 
 /// How many timers are searched at a time: a search costs much more than a look at one timer further.
