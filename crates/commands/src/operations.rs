@@ -94,7 +94,7 @@ pub struct OperationRunner {
     calls: Option<CallCount>,
     /// How many calls there were before the last page.
     calls_before: u64,
-    /// Whether calls were made beside the last page: the next search and page are small then.
+    /// Whether calls were made beside the last page: the next search is short then.
     is_beside_calls: bool,
 }
 
@@ -301,7 +301,7 @@ impl OperationRunner {
         (self.spent.writing, self.spent.timers) = (began.elapsed(), u32::try_from(items.len()).unwrap_or(u32::MAX));
         // A page that was not full says nothing of one that is.
         if self.spent.timers == *page {
-            *page = next_page(*page, self.spent.writing, commit_time(self.has_one_writer, self.is_beside_calls));
+            *page = next_page(*page, self.spent.writing, commit_time(self.has_one_writer));
         }
         self.commands.tell(work, &changes);
         let counts = BulkCounts::of(&changes);

@@ -8,7 +8,7 @@ use store::{Filter, Operation, TimerStore};
 use store_testing::Fault;
 
 use self::late_page::LatePage;
-use super::{leased::TIME_SLICE, pace::PAGE_TIMERS, *};
+use super::{leased::TIME_SLICE, pace::PAGE_TIMERS_MIN, *};
 use crate::{
     BulkAnswer, OPERATIONS_RUNNING_MAX, Reschedule, Shift,
     bulk::tests::{create_many, request},
@@ -91,6 +91,23 @@ async fn a_page_that_is_committed_late_changes_no_timer_twice() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_search_beside_calls_finds_only_what_is_changed_before_it_is_stale() {
+    for is_beside_calls in [false, true] {
+        let rig = Rig::new();
+        create_many(&rig, 1_100).await;
+        started(&rig).await;
+        let mut runner = OperationRunner { is_beside_calls, ..OperationRunner::new(rig.commands.clone(), DAY) };
+        let left = loop {
+            runner.run_once().await.unwrap();
+            if let Some(matches) = runner.leased.as_ref().and_then(|leased| leased.matches.as_ref()) {
+                break matches.count();
+            }
+        };
+        assert_eq!(left, u64::from(read_ahead(is_beside_calls) - PAGE_TIMERS_MIN), "beside calls: {is_beside_calls}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn operations_take_turns() {
     let rig = Rig::new();
     create_many(&rig, 1_100).await;
@@ -143,7 +160,7 @@ async fn a_stopped_operation_changes_nothing_more() {
     let operation = started(&rig).await;
     let mut runner = OperationRunner::new(rig.commands.clone(), DAY);
     runner.run_once().await.unwrap();
-    let changed = u64::from(PAGE_TIMERS);
+    let changed = u64::from(PAGE_TIMERS_MIN);
     for _ in 0..2 {
         let stopped = rig.commands.stop_operation(operation.id).await.unwrap();
         assert_eq!((stopped.state, stopped.changed), (OperationState::Stopped, changed));
