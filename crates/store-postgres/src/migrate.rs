@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// In order; a migration that was ever released is never changed.
-const MIGRATIONS: [(i32, &str); 10] = [
+const MIGRATIONS: [(i32, &str); 11] = [
     (1, include_str!("../migrations/0001_timers.sql")),
     (2, include_str!("../migrations/0002_attempts_and_keys.sql")),
     (3, include_str!("../migrations/0003_nodes.sql")),
@@ -28,6 +28,7 @@ const MIGRATIONS: [(i32, &str); 10] = [
     (8, include_str!("../migrations/0008_stats.sql")),
     (9, include_str!("../migrations/0009_paused.sql")),
     (10, include_str!("../migrations/0010_space.sql")),
+    (11, include_str!("../migrations/0011_late_creations.sql")),
 ];
 
 /// Any number that no other program locks in this database.

@@ -24,6 +24,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0008_stats.sql"),
     include_str!("../migrations/0009_paused.sql"),
     include_str!("../migrations/0010_space.sql"),
+    include_str!("../migrations/0011_late_creations.sql"),
 ];
 
 const KNOWN: i64 = MIGRATIONS.len() as i64;

@@ -5,6 +5,10 @@
 --
 -- Arrays are taken apart in the list of columns, here and wherever there are many: as a table of
 -- its own, each of them would be written to memory and read again.
+--
+-- A creation is late if its time is more than two seconds away from the moment at which it is
+-- written: then a trigger writes it to the journal, too. The clock is read once, and after the
+-- transaction has got its number, by which readers of events wait for it.
 -- $1 to $13 columns of definitions; $14 destinations, $15 shards, $16 options, $17 groups. A column
 -- in which no timer has anything is NULL
 WITH placed AS (
@@ -19,12 +23,13 @@ WITH placed AS (
 INSERT INTO definition (
     id, namespace, key, asked, execute_at, callback_type, callback_config, metadata, correlation_id,
     retry_policy, delivery, fingerprint, created_at, updated_at, revision, options,
-    group_name
+    group_name, is_late
 )
 SELECT
     n.id, n.namespace, n.key, n.asked, n.execute_at, n.callback_type, n.callback_config, n.metadata,
     n.correlation_id, n.retry_policy, n.delivery, n.fingerprint, n.created_at, n.created_at, 1, n.options,
-    n.group_name
+    n.group_name,
+    CASE WHEN abs(n.created_at - (SELECT timer_now() WHERE pg_current_xact_id() IS NOT NULL)) > 2000000 THEN true END
 FROM (
     SELECT
         unnest($1::uuid[]) AS id, unnest($2::text[]) AS namespace, unnest($3::text[]) AS key,

@@ -220,6 +220,23 @@ const CREATE_OF_VERSION_4: &str = "
     INSERT INTO due (shard, id, at, attempt, destination)
     VALUES (9, '00000000-0000-7000-8000-000000000009', 1749988800000000, 0, 1)";
 
+/// It does not say whether what it writes is late.
+#[tokio::test]
+async fn late_creations_by_a_program_of_version_4_are_recorded() {
+    let url = of_version_4();
+    let query = |sql: &str| throwaway::postgres().query(&url, sql);
+    open(&url).await;
+    let late = "SELECT coalesce(string_agg(id::text, ' '), '') FROM journal WHERE kind = 1";
+    query(&CREATE_OF_VERSION_4.replace(
+        "execute_at, created_at, updated_at, revision, namespace,\n",
+        "execute_at, timer_now(), updated_at, revision, namespace,\n",
+    ));
+    assert_eq!(query("SELECT timer_now() - created_at < 60000000 FROM definition WHERE id::text LIKE '%0009'"), "t");
+    assert_eq!(query(late), "", "it was in time");
+    query(&CREATE_OF_VERSION_4.replace("000000000009", "000000000010"));
+    assert_eq!(query(late), "00000000-0000-7000-8000-000000000010");
+}
+
 #[tokio::test]
 async fn what_version_4_said_of_timers_is_said_as_before_beside_their_options() {
     let url = of_version_4();

@@ -1,0 +1,1 @@
+-- Nothing to do: here no trigger asks whether a creation is written down late.
