@@ -53,7 +53,7 @@ def test_the_inbox_shows_calls_answers_as_it_is_told_and_moves_the_clock(dev, lo
     page.locator("[name=path]").fill("/told")
     page.locator("[name=status]").fill("503")
     page.locator("[name=times]").fill("1")
-    page.get_by_role("button", name="Answer so").click()
+    page.get_by_role("button", name="Set the answer").click()
     expect(page.get_by_role("status")).to_be_visible()
     hostile = "</pre><script>window.pwned=1</script>"
     id = dev.create(f"{receiver}/told", delay="0s", payload={"text": hostile}, retries=1)
@@ -86,7 +86,7 @@ def test_answers_stand_beside_each_other_and_a_call_is_sent_again(dev, look):
     for path, status in (("/one", "503"), ("/two", "404")):
         page.get_by_label("Path").fill(path)
         page.get_by_label("Status").fill(status)
-        page.get_by_role("button", name="Answer so").click()
+        page.get_by_role("button", name="Set the answer").click()
         expect(page.get_by_role("status")).to_be_visible()
     programmed = page.get_by_role("region", name="Programmed answers").locator("tbody tr")
     expect(programmed).to_have_count(2)

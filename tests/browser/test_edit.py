@@ -56,7 +56,7 @@ def test_what_is_wrong_is_said_beside_its_field_and_nothing_is_lost(seeds, look)
     assert page.get_by_label("URL").input_value() == "http://127.0.0.1:9/kept"
     page.locator("[name=delay]").fill("1h")
     page.get_by_role("button", name="Validate").click()
-    expect(page.get_by_role("status")).to_contain_text("Everything is right. Fires")
+    expect(page.get_by_role("status")).to_contain_text("Everything is valid. Fires")
 
 
 @pytest.mark.one_store

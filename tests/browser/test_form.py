@@ -21,7 +21,7 @@ def test_a_date_in_a_zone_is_told_while_it_is_written(seeds, look):
     expect(marks).to_have_count(4)
     expect(page.locator("#form-retries")).to_contain_text("then 30 s, 1 min 30 s, 3 min 30 s after it")
     page.get_by_role("button", name="Validate").click()
-    expect(page.get_by_role("status")).to_contain_text("Everything is right. Fires Tue 31 Jul 2040")
+    expect(page.get_by_role("status")).to_contain_text("Everything is valid. Fires Tue 31 Jul 2040")
     page.get_by_role("button", name="Create timer").click()
     expect(page.get_by_text("The timer was created.")).to_be_visible()
     id = page.url.split("/")[-1].split("?")[0]
@@ -39,7 +39,7 @@ def test_a_change_is_validated_and_leaves_the_exact_time_alone(seeds, look):
     viewer.open(f"/timers/{id}/edit")
     page.locator("[name=group]").fill("campaign")
     page.get_by_role("button", name="Validate").click()
-    expect(page.get_by_role("status")).to_contain_text("Everything is right.")
+    expect(page.get_by_role("status")).to_contain_text("Everything is valid.")
     assert service.timer(id)["revision"] == 1
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("The timer was changed.")).to_be_visible()

@@ -43,6 +43,19 @@ def test_a_list_is_sorted_where_its_columns_have_no_room(seeds, look):
     viewer.check()
 
 
+def test_the_narrowest_window_shows_what_matters_of_a_timer_without_scrolling(seeds, look):
+    viewer = look(seeds.service, seeds.cookies["scoped"], width=320)
+    page = viewer.page
+    for path, name in (("/timers?q=key:shop-pending", "Timers"), ("/operations/new?do=cancel&q=key:shop-pending", "Examples")):
+        viewer.open(path)
+        table = page.get_by_role("region", name=name)
+        assert table.evaluate("table => table.scrollWidth <= table.clientWidth"), path
+        for part in ("a.mono", ".status", ".due time", ".left time"):
+            box = table.locator(f"tbody tr {part}").first.bounding_box()
+            assert box and 0 <= box["x"] and box["x"] + box["width"] <= 320, f"{path}: {part} {box}"
+    viewer.check()
+
+
 def test_a_selection_is_rescheduled(seeds, look):
     service = seeds.service
     ids = [service.create(f"{seeds.receiver.url}/200/x", key=f"moved-{n}", namespace="shop", delay="1h") for n in range(2)]

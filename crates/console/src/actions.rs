@@ -86,7 +86,7 @@ impl Action {
                 "It becomes due again now, with a new count of attempts. The receiver recognises the call by the same webhook-id."
             }
             Self::Pause => "It is taken out of what is due until it is resumed.",
-            Self::Resume => "It goes on where it was.",
+            Self::Resume => "It is pending again, and fires when it is due.",
             Self::Cancel => "It will never fire. This cannot be undone.",
         }
     }
@@ -96,7 +96,7 @@ impl Action {
             Self::Fire => "The timer is due now.",
             Self::Retry => "The timer is tried again now.",
             Self::Pause => "The timer is paused.",
-            Self::Resume => "The timer goes on.",
+            Self::Resume => "The timer is resumed.",
             Self::Cancel => "The timer is canceled.",
         }
     }

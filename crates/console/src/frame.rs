@@ -70,7 +70,7 @@ pub(crate) fn page(visitor: &Visitor, section: Option<Section>, title: &str, bod
             nav.rail aria-label="Pages" { (rail(visitor, section)) }
             div.sheet {
                 div.bar role="banner" { (bar(visitor, section)) }
-                p #away .notice.bad role="alert" hidden { "The store does not answer. What you see is from before; it is asked again all the time." }
+                p #away .notice.bad role="alert" hidden { "The store does not answer. What you see may be out of date; the page keeps trying." }
                 main #main tabindex="-1" { (body) }
             }
         }

@@ -41,7 +41,7 @@ pub(crate) fn card(visitor: &Visitor, timer: &Timer, attempts: &[Attempt]) -> Ma
         header { h2 { "Attempts" } span.aside { (timer_rows::attempts(timer.attempt, Some(timer_rows::attempts_max(timer)))) " made" } }
         @if attempts.is_empty() {
             div.body { p.muted {
-                @if timer.attempt == 0 { "None yet." } @else { "None is recorded: ATTEMPTS says which are." }
+                @if timer.attempt == 0 { "None yet." } @else { "None is recorded: the setting ATTEMPTS says which ones are." }
             } }
         } @else {
             (table(visitor, timer, attempts))
@@ -128,7 +128,7 @@ fn answer(visitor: &Visitor, attempt: &Attempt) -> Markup {
                     @for (name, value) in &answer.headers { div.mono.muted { (name) ": " (value) } }
                     @match &answer.body {
                         AnswerBody::Text(text) => { pre tabindex="0" { (text) } }
-                        AnswerBody::Bytes(bytes) => { p.muted { (bytes.len()) " bytes that are no text" } }
+                        AnswerBody::Bytes(bytes) => { p.muted { (bytes.len()) " bytes that are not text" } }
                     }
                 }
             }

@@ -82,14 +82,14 @@ impl TimerFields<'_> {
                 }
             }
             (self.area("payload", "Payload", "JSON, sent exactly as written", 6))
-            (self.area("headers", "Headers", "One a line: Name: value", 2))
+            (self.area("headers", "Headers", "One per line: Name: value", 2))
         }
     }
 
     fn identity(&self) -> Markup {
         html! {
             @if self.is_new {
-                div.pair { (self.line("namespace", "Namespace", "", "default")) (self.line("key", "Key", "Your own id: creating it again is the same timer", "order-456")) }
+                div.pair { (self.line("namespace", "Namespace", "", "default")) (self.line("key", "Key", "Your own id: creating it again gives the same timer", "order-456")) }
                 (self.choice("on_conflict", "If the key exists with other content", &[("reject", "refuse"), ("replace", "replace it"), ("keep", "keep the one there is"), ("postpone", "postpone it by the delay")]))
             }
             div.pair { (self.line("group", "Group", "Counted and canceled together", "")) (self.line("correlation_id", "Correlation id", "Carried to the call and the logs", "")) }
@@ -104,7 +104,7 @@ impl TimerFields<'_> {
                 (self.line("initial_interval", "First pause", "30s unless given", ""))
                 (self.line("backoff_multiplier", "Each pause longer by", "2 unless given", ""))
                 (self.line("max_interval", "Longest pause", "10m unless given", ""))
-                (self.line("max_duration", "Not later after due than", "", ""))
+                (self.line("max_duration", "No attempt after", "Counted from the due time", ""))
             }
             (form_preview::retries(self.form))
             div.pair {

@@ -75,13 +75,13 @@ impl Row {
         self.row(
             visitor,
             filtered,
-            &html! { input type="checkbox" name="id" value=(self.summary.id) form="bulk" aria-label={ "Select " (name) }; },
+            Some(html! { input type="checkbox" name="id" value=(self.summary.id) form="bulk" aria-label={ "Select " (name) }; }),
         )
     }
 
     /// The same, to be looked at only.
     pub(crate) fn without_tick(&self, visitor: &Visitor, filtered: &dyn Fn(&str, &str) -> String) -> Markup {
-        self.row(visitor, filtered, &html! {})
+        self.row(visitor, filtered, None)
     }
 
     /// What a viewer may do to it, by the names of the pages that ask before they do.
@@ -92,7 +92,7 @@ impl Row {
         visitor.may_write().then(|| possible.chain(edit).collect::<Vec<_>>().join(" ")).filter(|acts| !acts.is_empty())
     }
 
-    fn row(&self, visitor: &Visitor, filtered: &dyn Fn(&str, &str) -> String, tick: &Markup) -> Markup {
+    fn row(&self, visitor: &Visitor, filtered: &dyn Fn(&str, &str) -> String, tick: Option<Markup>) -> Markup {
         let Self { summary, destination, attempts_max } = self;
         let id = summary.id;
         let name = name_of(summary);
@@ -107,8 +107,8 @@ impl Row {
         };
         html! {
             tr data-row=(link) data-acts=[self.acts(visitor)] {
-                td.tick { (tick) }
-                td { a.cell href=(filtered("status:", summary.status.as_str())) { (status(summary.status)) } }
+                @if let Some(tick) = tick { td.tick { (tick) } }
+                td.state { a.cell href=(filtered("status:", summary.status.as_str())) { (status(summary.status)) } }
                 td.cut.fill.name {
                     a.mono href=(link) title=(name) { (name) }
                     @if !error.is_empty() { span.under title=(error) { (cut(error, ERROR_CHARS_MAX)) } }
@@ -117,8 +117,8 @@ impl Row {
                     }
                 }
                 td.cut.minor { a.cell href=(filtered("ns:", summary.namespace.as_str())) { (summary.namespace) } }
-                td.minor { (hour("due:", summary.execute_at)) }
-                td.num {
+                td.minor.due { (hour("due:", summary.execute_at)) }
+                td.num.left {
                     @if self.is_retried() { span.muted title="Its last attempt failed; the next one follows its retry policy" { "will retry" } }
                     @else if self.is_waiting() { (distance(visitor, summary.execute_at)) }
                     @else { span.muted { "–" } }

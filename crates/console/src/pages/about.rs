@@ -41,7 +41,7 @@ pub(crate) async fn show(visitor: Visitor) -> Result<Markup, Problem> {
                 @for (name, value) in &limits { dt { (name) } dd { (value) } }
             } } }
             @if visitor.is_administrator() {
-                section.card.span-12 { header { h2 { "Settings" } span.aside { "as they hold; secrets are masked" } } div.body { dl.facts {
+                section.card.span-12 { header { h2 { "Settings" } span.aside { "those in effect; secrets are masked" } } div.body { dl.facts {
                     @for (name, value) in &config.settings { dt.mono { (name) } dd.mono { @if value.is_empty() { span.muted { "not set" } } @else { (value) } } }
                 } } }
             }

@@ -30,7 +30,7 @@ pub(crate) const WORKS: [(&str, &str, &str); 8] = [
     ("retry", "Retry", "Failed and expired ones become due again now, with a new count of attempts."),
     ("reschedule", "Reschedule", "They get another due time."),
     ("pause", "Pause", "They are taken out of what is due until they are resumed."),
-    ("resume", "Resume", "They go on where they were; what was due meanwhile is called now."),
+    ("resume", "Resume", "They are pending again; those that were due meanwhile are called now."),
     ("expire", "Expire", "They end as expired, without a call."),
     ("delete", "Delete", "Finished ones are removed from the record: failed ones are given up. This cannot be undone."),
 ];
@@ -130,8 +130,8 @@ async fn matching(
             @if count > 0 { (parts(visitor, words, breakdown)) }
             @if !rows.is_empty() {
                 section.card.span-12 { header { h2 { "Examples" } span.aside { "the first " (rows.len()) } }
-                    div.table tabindex="0" role="region" aria-label="Examples" { table {
-                        thead { tr { th { span.unseen { "Select" } } th { "Status" } th { "Timer" } th.minor { "Namespace" } th.minor { "Due" } th.num { "Time\u{a0}left" } th.extra { "Destination" } th.num.spare { "Attempt" } th.extra { "Last error" } th.spare { "Created" } } }
+                    div.table tabindex="0" role="region" aria-label="Examples" { table.stacked {
+                        thead { tr { th.state { "Status" } th.name { "Timer" } th.minor { "Namespace" } th.minor { "Due" } th.num.left { "Time\u{a0}left" } th.extra { "Destination" } th.num.spare { "Attempt" } th.extra { "Last error" } th.spare { "Created" } } }
                         tbody { @for row in &rows { (row.without_tick(visitor, &filtered)) } }
                     } }
                 }

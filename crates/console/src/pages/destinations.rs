@@ -38,7 +38,7 @@ pub(crate) async fn regions(visitor: &Visitor) -> Result<Vec<Region>, Problem> {
     let listed = visitor.commands.destinations(&[]).await?;
     let body = html! {
         @if listed.destinations.is_empty() {
-            div.empty { h2 { "No destinations yet" } p { "A receiver appears once it was called." } }
+            div.empty { h2 { "No destinations yet" } p { "A receiver appears once it has been called." } }
         } @else {
             @if !listed.is_complete { p.summary.muted { "Those that were called last; there are more." } }
             (table(visitor, &listed.destinations))

@@ -155,7 +155,7 @@ mod tests {
             form.text
         );
         let checked = rig.post(&path, &format!("{FORM}&revision=1&check=1")).await;
-        assert!(checked.status == 200 && checked.text.contains("Everything is right."), "{}", checked.text);
+        assert!(checked.status == 200 && checked.text.contains("Everything is valid."), "{}", checked.text);
         assert_eq!(rig.commands.get(id).await.unwrap().revision, 1, "it was looked at, and not changed");
         let saved = rig.post(&path, &format!("{FORM}&revision=1")).await;
         assert_eq!(saved.status, 303, "{}", saved.text);

@@ -38,7 +38,7 @@ pub(crate) async fn show(visitor: Visitor, fields: Fields) -> Result<Markup, Pro
     let regions = regions(&visitor, &fields).await?;
     let notice = match fields.get("done") {
         Some("clock") => Some(advanced(&fields)),
-        Some("answers") => Some("From now on the receiver answers so.".to_owned()),
+        Some("answers") => Some("The receiver gives this answer from now on.".to_owned()),
         Some("remove") => Some("From now on the receiver answers 200 there.".to_owned()),
         Some("clear") => Some("The inbox is empty.".to_owned()),
         _ => None,
@@ -158,7 +158,7 @@ fn answers_form(visitor: &Visitor) -> Markup {
             p.hint { "Without a path it holds for every path, and without a number for every call." }
             label { "Body" input type="text" name="body" autocomplete="off"; }
             label.inline { input type="checkbox" name="hang"; "never answer" }
-            div.actions { button name="reset" value="1" { "Answer 200 again" } button.main { "Answer so" } }
+            div.actions { button name="reset" value="1" { "Answer 200 again" } button.main { "Set the answer" } }
         }
     }
 }

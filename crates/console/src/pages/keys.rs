@@ -55,7 +55,7 @@ fn form(visitor: &Visitor, refused: Option<&Invalid>) -> Markup {
 fn table(visitor: &Visitor, keys: &[AccessKey], uses: &HashMap<AccessKeyId, Timestamp>) -> Markup {
     html! {
         @if keys.is_empty() {
-            div.empty { h2 { "No keys were issued" } p { "Give each client a key of its own, for its namespaces only." } }
+            div.empty { h2 { "No keys yet" } p { "Give each client a key of its own, for its namespaces only." } }
         } @else {
             div.table tabindex="0" role="region" aria-label="Keys" { table {
                 thead { tr { th { "Name" } th.minor { "Namespaces" } th.minor { "Rights" } th.extra { "Created" } th.minor { "Last used" } th { "State" } th.extra { "Id" } th { span.unseen { "Actions" } } } }
@@ -165,7 +165,7 @@ mod tests {
     #[tokio::test]
     async fn a_key_is_issued_shown_once_and_revoked() {
         let rig = Rig::new();
-        assert!(rig.get("/console/keys").await.text.contains("No keys were issued"));
+        assert!(rig.get("/console/keys").await.text.contains("No keys yet"));
         let issued = rig.post("/console/keys", "name=night+shift&namespaces=a,+b&rights=read").await;
         assert_eq!(issued.status, 201, "{}", issued.text);
         let key = issued.text.split("id=\"issued-key\" tabindex=\"0\">").nth(1).and_then(|rest| rest.split('<').next()).unwrap();

@@ -74,7 +74,7 @@ async fn register(visitor: &Visitor, request: NewTimerRequest) -> Result<String,
 /// What the answer to "Validate" says, where nothing is wrong.
 pub(crate) fn valid(visitor: &Visitor, draft: &Draft, due: Timestamp) -> Markup {
     let form = draft.as_form(&TimerForm::default());
-    html! { p.notice role="status" { span { strong { "Everything is right." } " " (form_preview::told(visitor, &form, due)) } } }
+    html! { p.notice role="status" { span { strong { "Everything is valid." } " " (form_preview::told(visitor, &form, due)) } } }
 }
 
 fn page(visitor: &Visitor, draft: &Draft, refused: Option<&Invalid>, notice: Option<&Markup>) -> Markup {
@@ -104,7 +104,7 @@ mod tests {
     async fn a_timer_is_checked_and_created() {
         let rig = Rig::new();
         let checked = rig.post("/console/timers/new", &format!("{FORM}&check=1")).await;
-        assert!(checked.status == 200 && checked.text.contains("Everything is right."), "{}", checked.text);
+        assert!(checked.status == 200 && checked.text.contains("Everything is valid."), "{}", checked.text);
         assert!(rig.get("/console/timers").await.text.contains("No timers yet"));
         let created = rig.post("/console/timers/new", FORM).await;
         assert_eq!(created.status, 303, "{}", created.text);

@@ -100,7 +100,7 @@ fn write_cursor(cursor: Cursor) -> String {
 }
 
 fn read_cursor(text: &str) -> Result<Cursor, Invalid> {
-    let wrong = || Invalid::new("the position", "is none of this list: begin again");
+    let wrong = || Invalid::new("the position", "is not one of this list: begin again");
     let (micros, id) = text.split_once('_').ok_or_else(wrong)?;
     let at = Timestamp::from_micros(micros.parse().map_err(|_| wrong())?);
     Ok(Cursor { at, id: TimerId::parse("id", id).map_err(|_| wrong())? })
@@ -270,12 +270,12 @@ fn table(visitor: &Visitor, fields: &Fields, asked: &Asked, rows: &[Row]) -> Mar
     };
     html! {
         div.table tabindex="0" role="region" aria-label="Timers" {
-            table {
+            table.stacked {
                 thead { tr {
                     th.tick { input #select-all type="checkbox" aria-label="Select all on this page" hidden; }
-                    th { "Status" } th { "Timer" } th.minor { "Namespace" }
+                    th.state { "Status" } th.name { "Timer" } th.minor { "Namespace" }
                     (head(&DUE, "minor"))
-                    th.num { "Time\u{a0}left" } th.extra { "Destination" } th.num.spare { "Attempt" } th.extra { "Last error" }
+                    th.num.left { "Time\u{a0}left" } th.extra { "Destination" } th.num.spare { "Attempt" } th.extra { "Last error" }
                     (head(&CREATED, "spare"))
                 } }
                 tbody { @for row in rows { (row.render(visitor, &filtered)) } }
