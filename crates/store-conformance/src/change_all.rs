@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::{
     Fixture, NOW, Stage, ahead, secs,
-    stage::{entry, entry_at, retried},
+    stage::{answered, entry, entry_at, retried},
     timer,
 };
 
@@ -289,11 +289,11 @@ pub async fn a_bulk_change_that_meets_a_claim_is_before_or_after_it(fixture: imp
             let entries: Vec<_> = timers.iter().map(entry).collect();
             let in_bulk = {
                 let (store, action) = (Arc::clone(&stage.store), action.clone());
-                async move { store.change_all(&action, &items, None, ahead(secs(60))).await.unwrap().unwrap() }
+                async move { answered(|| store.change_all(&action, &items, None, ahead(secs(60)))).await.unwrap() }
             };
             let claim = {
                 let (store, claim) = (Arc::clone(&stage.store), stage.new_claim());
-                async move { store.claim(&claim, &entries).await.unwrap() }
+                async move { answered(|| store.claim(&claim, &entries)).await }
             };
             let (changes, claimed) = race(round, in_bulk, claim).await;
             let claimed: HashSet<_> = claimed.into_iter().map(|claimed| claimed.entry.id).collect();
@@ -319,16 +319,17 @@ pub async fn a_bulk_change_that_meets_single_changes_counts_once_for_each_timer(
         let items: Vec<_> = timers.iter().map(item).collect();
         let in_bulk = {
             let store = Arc::clone(&stage.store);
-            async move { store.change_all(&BulkAction::Reschedule, &items, None, ahead(secs(60))).await.unwrap().unwrap() }
+            async move { answered(|| store.change_all(&BulkAction::Reschedule, &items, None, ahead(secs(60)))).await.unwrap() }
         };
         let singles = {
             let (store, timers) = (Arc::clone(&stage.store), timers.clone());
             let single = move |(n, timer): (usize, Timer)| {
                 let store = Arc::clone(&store);
                 async move {
+                    let moved = Timer { execute_at: ahead(secs(300)), ..timer };
                     match n % 2 {
-                        0 => store.cancel(timer.id(), None, NOW).await.unwrap(),
-                        _ => store.update(&Timer { execute_at: ahead(secs(300)), ..timer }, NOW).await.unwrap(),
+                        0 => answered(|| store.cancel(moved.id(), None, NOW)).await,
+                        _ => answered(|| store.update(&moved, NOW)).await,
                     }
                 }
             };

@@ -5,7 +5,13 @@ use std::{collections::BTreeSet, sync::Arc};
 use domain::{Attempt, Missed, Next, OnConflict, Span, Status, Timer, TimerId, Timestamp, limits};
 use store::{BulkAction, BulkItem, Changed, Created, Happened, PROMPT_WITHIN, Recorded, Settlement, Store, Watermark};
 
-use crate::{Draft, Fixture, NOW, Stage, ago, fixture::skip, millis, secs, stage::entry_at, timer};
+use crate::{
+    Draft, Fixture, NOW, Stage, ago,
+    fixture::skip,
+    millis, secs,
+    stage::{answered, entry_at},
+    timer,
+};
 
 /// The moment by the database's clock.
 async fn now(stage: &Stage) -> Timestamp {
@@ -305,7 +311,8 @@ pub async fn a_reader_behind_the_watermark_misses_nothing(fixture: impl Fixture)
         writers.push(tokio::spawn(async move {
             for draft in part {
                 let created_at = now(&stage).await;
-                stage.store.create(vec![draft.created_at(created_at).build()]).await.unwrap();
+                let new = draft.created_at(created_at).build();
+                answered(|| stage.store.create(vec![new.clone()])).await;
             }
         }));
     }

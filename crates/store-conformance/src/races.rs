@@ -1,4 +1,5 @@
-//! What must hold under concurrency. Each race is run many times.
+//! What must hold under concurrency. Each race is run many times. A call that is refused with nothing done is made again ([`answered`]), except
+//! where the race is about calls that want the same rows in opposite orders: none of those may be refused.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,19 +8,19 @@ use std::{
 };
 
 use domain::{Missed, Next, OnConflict, Status, Timer};
-use store::{Changed, Claim, Claimed, Created, DueEntry, NodeId, OnLocked, ShardLease, StoreResult};
+use store::{Changed, Claim, Claimed, Created, DueEntry, NodeId, OnLocked, ShardLease};
 use tokio::task::JoinSet;
 
 use crate::{
     Draft, Fixture, NOW, Stage, ahead, secs,
-    stage::{LONG, entry, ids_of},
+    stage::{LONG, answered, entry, ids_of},
     timer,
 };
 
 /// One claim of the stage, to be run in a task of its own.
-fn claimer(stage: &Stage, entries: Vec<DueEntry>) -> impl Future<Output = StoreResult<Vec<Claimed>>> + Send + 'static {
+fn claimer(stage: &Stage, entries: Vec<DueEntry>) -> impl Future<Output = Vec<Claimed>> + Send + 'static {
     let (store, claim) = (Arc::clone(&stage.store), stage.new_claim());
-    async move { store.claim(&claim, &entries).await }
+    async move { answered(|| store.claim(&claim, &entries)).await }
 }
 
 async fn joined<T: 'static>(mut tasks: JoinSet<T>) -> Vec<T> {
@@ -46,10 +47,7 @@ pub async fn exactly_one_of_many_claimers_gets_each_timer(fixture: impl Fixture)
             tasks.spawn(claimer(&stage, batch.to_vec()));
         }
     }
-    let mut claimed = Vec::new();
-    for answer in joined(tasks).await {
-        claimed.extend(answer.unwrap());
-    }
+    let claimed = joined(tasks).await.concat();
     let expected: Vec<_> = timers.iter().map(Timer::id).collect();
     // A claimer that met a row locked by another may have skipped a timer; no timer may be claimed twice.
     let mut got = ids_of(&claimed);
@@ -70,7 +68,7 @@ pub async fn one_claim_sent_many_times_at_once_counts_once(fixture: impl Fixture
     let mut tasks = JoinSet::new();
     for _ in 0..8 {
         let (store, claim, entries) = (Arc::clone(&stage.store), claim.clone(), entries.clone());
-        tasks.spawn(async move { store.claim(&claim, &entries).await.unwrap() });
+        tasks.spawn(async move { answered(|| store.claim(&claim, &entries)).await });
     }
     joined(tasks).await;
     let last = stage.store.claim(&claim, &entries).await.unwrap();
@@ -85,7 +83,7 @@ pub async fn a_timer_is_never_both_canceled_and_claimed(fixture: impl Fixture) {
     for (n, timer) in timers.iter().enumerate() {
         let (store, id, claim) = (Arc::clone(&stage.store), timer.id(), claimer(&stage, vec![entry(timer)]));
         tasks.spawn(async move {
-            let cancel = async { store.cancel(id, None, NOW).await.unwrap() };
+            let cancel = answered(|| store.cancel(id, None, NOW));
             // The order of polling alternates.
             let (canceled, claimed) = if n % 2 == 0 {
                 tokio::join!(cancel, claim)
@@ -93,7 +91,7 @@ pub async fn a_timer_is_never_both_canceled_and_claimed(fixture: impl Fixture) {
                 let (claimed, canceled) = tokio::join!(claim, cancel);
                 (canceled, claimed)
             };
-            (id, canceled, claimed.unwrap())
+            (id, canceled, claimed)
         });
     }
     for (id, canceled, claimed) in joined(tasks).await {
@@ -122,7 +120,7 @@ pub async fn cancels_of_many_timers_at_once_are_answered_each_by_itself(fixture:
     for (n, timer) in (0..).zip(&timers) {
         for _ in 0..2 {
             let (store, id, now) = (Arc::clone(&stage.store), timer.id(), ahead(secs(n)));
-            tasks.spawn(async move { (n, store.cancel(id, None, now).await.unwrap()) });
+            tasks.spawn(async move { (n, answered(|| store.cancel(id, None, now)).await) });
         }
     }
     let mut done = BTreeSet::new();
@@ -152,7 +150,7 @@ pub async fn a_timer_is_never_both_paused_and_claimed(fixture: impl Fixture) {
     for (n, timer) in timers.iter().enumerate() {
         let (store, id, claim) = (Arc::clone(&stage.store), timer.id(), claimer(&stage, vec![entry(timer)]));
         tasks.spawn(async move {
-            let pause = async { store.pause(id, None, None, NOW).await.unwrap() };
+            let pause = answered(|| store.pause(id, None, None, NOW));
             // The order of polling alternates.
             let (paused, claimed) = if n % 2 == 0 {
                 tokio::join!(pause, claim)
@@ -160,7 +158,7 @@ pub async fn a_timer_is_never_both_paused_and_claimed(fixture: impl Fixture) {
                 let (claimed, paused) = tokio::join!(claim, pause);
                 (paused, claimed)
             };
-            (id, paused, claimed.unwrap())
+            (id, paused, claimed)
         });
     }
     for (id, paused, claimed) in joined(tasks).await {
@@ -182,10 +180,10 @@ pub async fn pausing_and_resuming_at_once_leaves_one_timer(fixture: impl Fixture
     for timer in &timers {
         let (store, id) = (Arc::clone(&stage.store), timer.id());
         tasks.spawn(async move {
-            let pause = || store.pause(id, None, None, NOW);
-            let resume = || store.resume(id, None, Missed::Fire, NOW);
+            let pause = || answered(|| store.pause(id, None, None, NOW));
+            let resume = || answered(|| store.resume(id, None, Missed::Fire, NOW));
             let (a, b, c, d) = tokio::join!(pause(), resume(), pause(), resume());
-            let done = [a, b, c, d].into_iter().filter(|answer| matches!(answer, Ok(Changed::Done(_)))).count();
+            let done = [a, b, c, d].into_iter().filter(|answer| matches!(answer, Changed::Done(_))).count();
             (id, u32::try_from(done).unwrap())
         });
     }
@@ -208,14 +206,14 @@ pub async fn a_claim_that_meets_an_update_is_before_or_after_it(fixture: impl Fi
         changed.execute_at = ahead(secs([0, 0, 7, 61][n % 4]));
         let (store, claim) = (Arc::clone(&stage.store), claimer(&stage, vec![entry(&before)]));
         tasks.spawn(async move {
-            let update = async { store.update(&changed, NOW).await.unwrap() };
+            let update = answered(|| store.update(&changed, NOW));
             let (updated, claimed) = if n % 2 == 0 {
                 tokio::join!(update, claim)
             } else {
                 let (claimed, updated) = tokio::join!(claim, update);
                 (updated, claimed)
             };
-            (before, changed, updated, claimed.unwrap().pop())
+            (before, changed, updated, claimed.into_iter().next())
         });
     }
     for (before, changed, updated, claimed) in joined(tasks).await {
@@ -249,7 +247,7 @@ pub async fn of_many_updates_of_one_revision_one_counts(fixture: impl Fixture) {
         let mut tasks = JoinSet::new();
         for n in 1..=8 {
             let (store, changed) = (Arc::clone(&stage.store), Timer { execute_at: ahead(secs(n * 30)), ..before.clone() });
-            tasks.spawn(async move { store.update(&changed, NOW).await.unwrap() });
+            tasks.spawn(async move { answered(|| store.update(&changed, NOW)).await });
         }
         let mut done = Vec::new();
         for answer in joined(tasks).await {
@@ -328,7 +326,7 @@ pub async fn of_many_settlements_of_one_claim_one_counts(fixture: impl Fixture) 
                 _ => Next::Pending { at: ahead(secs(n * 30)), attempt: 1, error: None },
             };
             let (store, settlement) = (Arc::clone(&stage.store), claimed.settle(next));
-            tasks.spawn(async move { store.settle(&[settlement]).await.unwrap()[0] });
+            tasks.spawn(async move { answered(|| store.settle(std::slice::from_ref(&settlement))).await[0] });
         }
         let counted = joined(tasks).await.into_iter().filter(|counted| *counted).count();
         assert_eq!(counted, 1);
@@ -349,11 +347,7 @@ async fn claimed_during(
         tasks.spawn(claimer(stage, vec![entry(timer)]));
     }
     let shard_leases = take.await;
-    let mut old = Vec::new();
-    for answer in joined(tasks).await {
-        old.extend(answer.unwrap());
-    }
-    (old, shard_leases)
+    (joined(tasks).await.concat(), shard_leases)
 }
 
 pub async fn what_the_old_owner_claims_during_a_hand_over_is_its_own(fixture: impl Fixture) {
@@ -408,7 +402,7 @@ pub async fn a_call_that_is_abandoned_leaves_the_store_whole(fixture: impl Fixtu
         let (claim, entries) = (stage.new_claim(), [entry(timer)]);
         let _ = tokio::time::timeout(cut_off_after(n), stage.store.claim(&claim, &entries)).await;
         // The abandoned call may hold its row for a moment longer, and what is locked is skipped.
-        let repeat = || async { Some(stage.store.claim(&claim, &entries).await.unwrap()).filter(|again| !again.is_empty()) };
+        let repeat = || async { Some(answered(|| stage.store.claim(&claim, &entries)).await).filter(|again| !again.is_empty()) };
         let again = stage.eventually("the claim", repeat).await;
         assert_eq!((again.len(), again[0].attempt), (1, 1));
         claimed.extend(again);
@@ -416,7 +410,7 @@ pub async fn a_call_that_is_abandoned_leaves_the_store_whole(fixture: impl Fixtu
     for (n, claimed) in (0..).zip(&claimed) {
         let batch = [claimed.settle(Next::Completed { at: NOW })];
         let _ = tokio::time::timeout(cut_off_after(n), stage.store.settle(&batch)).await;
-        stage.store.settle(&batch).await.unwrap();
+        answered(|| stage.store.settle(&batch)).await;
         assert_eq!(stage.get(claimed.entry.id).await.status, Status::Completed);
     }
 }

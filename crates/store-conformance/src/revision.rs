@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     Fixture, NOW, Stage, ahead, secs,
-    stage::{entry, entry_at},
+    stage::{answered, entry, entry_at},
     timer,
 };
 
@@ -78,8 +78,8 @@ pub async fn of_many_changes_of_one_revision_one_counts(fixture: impl Fixture) {
             tasks.spawn(async move {
                 // The cancel stands at another position in each round.
                 match n == round % 6 {
-                    true => store.cancel(before.id(), Some(before.revision), NOW).await.unwrap(),
-                    false => store.update(&changed, NOW).await.unwrap(),
+                    true => answered(|| store.cancel(before.id(), Some(before.revision), NOW)).await,
+                    false => answered(|| store.update(&changed, NOW)).await,
                 }
             });
         }
@@ -103,7 +103,7 @@ pub async fn of_many_reopens_of_one_revision_one_counts(fixture: impl Fixture) {
         let mut tasks = JoinSet::new();
         for n in 1..=6 {
             let (store, failed) = (Arc::clone(&stage.store), failed.clone());
-            tasks.spawn(async move { store.reopen(failed.id(), Some(failed.revision), ahead(secs(n))).await.unwrap() });
+            tasks.spawn(async move { answered(|| store.reopen(failed.id(), Some(failed.revision), ahead(secs(n)))).await });
         }
         let mut done = Vec::new();
         while let Some(answer) = tasks.join_next().await {
@@ -131,8 +131,8 @@ pub async fn a_cancel_of_one_revision_is_before_the_claim_or_refused(fixture: im
         let (store, claim, timer) = (Arc::clone(&stage.store), stage.new_claim(), timer.clone());
         tasks.spawn(async move {
             let entries = [entry(&timer)];
-            let cancel = store.cancel(timer.id(), Some(timer.revision), NOW);
-            let claim = store.claim(&claim, &entries);
+            let cancel = answered(|| store.cancel(timer.id(), Some(timer.revision), NOW));
+            let claim = answered(|| store.claim(&claim, &entries));
             // The order of polling alternates.
             let (canceled, claimed) = if n % 2 == 0 {
                 tokio::join!(cancel, claim)
@@ -140,7 +140,7 @@ pub async fn a_cancel_of_one_revision_is_before_the_claim_or_refused(fixture: im
                 let (claimed, canceled) = tokio::join!(claim, cancel);
                 (canceled, claimed)
             };
-            (timer.id(), canceled.unwrap(), claimed.unwrap().len())
+            (timer.id(), canceled, claimed.len())
         });
     }
     while let Some(result) = tasks.join_next().await {

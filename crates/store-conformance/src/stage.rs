@@ -10,7 +10,7 @@ use std::{
 use domain::{ManualClock, Missed, NewTimer, Next, Shard, Span, Status, Timer, TimerId, Timestamp};
 use store::{
     Changed, Claim, ClaimToken, Claimed, Created, DueEntry, HeartbeatReply, Member, NodeId, OnLocked, ShardCursor, ShardLease,
-    Store,
+    Store, StoreError, StoreResult,
 };
 
 use crate::{Draft, Fixture, NOW, secs};
@@ -20,6 +20,8 @@ pub const LONG: Span = secs(600);
 /// The interval of polling, and the most polls.
 const GLANCE: Duration = Duration::from_millis(5);
 const GLANCES_MAX: usize = 4_000;
+/// How long a call of a race may be refused in a row. Half of what a behaviour may take.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 
 /// A fresh store whose shards are all owned by one node, and the steps of which behaviours consist.
 pub struct Stage {
@@ -76,7 +78,7 @@ impl Stage {
 
     /// Those of `shards` that `node` acquires, in order.
     pub async fn acquire(&self, node: NodeId, shards: &[Shard]) -> Vec<ShardLease> {
-        let mut shard_leases = self.store.acquire(node, shards).await.unwrap();
+        let mut shard_leases = answered(|| self.store.acquire(node, shards)).await;
         shard_leases.sort_unstable_by_key(|shard_lease| shard_lease.shard);
         shard_leases
     }
@@ -89,7 +91,7 @@ impl Stage {
 
     /// Hand-over: `heir` gets all shards, because the node of the stage releases them; it lives on.
     pub async fn hand_over(&self, heir: NodeId) -> Vec<ShardLease> {
-        self.store.release(self.node, &self.shard_leases).await.unwrap();
+        answered(|| self.store.release(self.node, &self.shard_leases)).await;
         self.inherit(heir).await
     }
 
@@ -268,6 +270,25 @@ impl Stage {
     }
 }
 
+/// Makes a call of a race until it is answered, as a client does: a store may refuse one of many that want the same rows, with nothing done.
+pub async fn answered<T, Answer: Future<Output = StoreResult<T>>>(mut call: impl FnMut() -> Answer) -> T {
+    let mut refusal = None;
+    let calls = async {
+        loop {
+            match call().await {
+                Ok(answer) => return answer,
+                Err(error @ StoreError::Unavailable(_)) => refusal = Some(error),
+                Err(error) => panic!("{error}"),
+            }
+            tokio::time::sleep(GLANCE).await;
+        }
+    };
+    let Ok(answer) = tokio::time::timeout(ANSWERED_WITHIN, calls).await else {
+        panic!("not answered within {ANSWERED_WITHIN:?}; refused last: {refusal:?}");
+    };
+    answer
+}
+
 /// The entry of a timer that has not been tried yet.
 pub fn entry(timer: &Timer) -> DueEntry {
     DueEntry { at: timer.execute_at, id: timer.id(), destination: timer.definition.destination() }
@@ -296,4 +317,35 @@ pub fn ids_of(claimed: &[Claimed]) -> Vec<TimerId> {
     let mut ids: Vec<_> = claimed.iter().map(|claimed| claimed.entry.id).collect();
     ids.sort_unstable();
     ids
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused<T>() -> StoreResult<T> {
+        Err(StoreError::Unavailable("a deadlock".into()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_was_refused_is_made_again() {
+        let mut calls = 0;
+        let third = answered(|| {
+            calls += 1;
+            std::future::ready(if calls < 3 { refused() } else { Ok(calls) })
+        });
+        assert_eq!(third.await, 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    #[should_panic(expected = "a deadlock")]
+    async fn a_call_that_is_always_refused_fails() {
+        answered(|| std::future::ready(refused::<()>())).await;
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "the outcome is unknown")]
+    async fn a_call_whose_outcome_is_unknown_is_not_made_again() {
+        answered(|| std::future::ready(Err::<(), _>(StoreError::Unknown("a lost answer".into())))).await;
+    }
 }
