@@ -341,9 +341,12 @@ impl<'a> Case<'a> {
         }
         assert_eq!(shown["callback_config"]["payload"], payload, "{}: {shown}", self.key);
         if is_changed {
-            let status = self.changed_status();
-            assert_eq!((&shown["status"], &shown["attempt"]), (&json!(status), &json!(0)), "{}: {shown}", self.key);
             let due = micros(shown["execute_at"].as_str().expect("a due time"));
+            // On a slow machine its time may have come while it was read.
+            if now() < due {
+                let status = self.changed_status();
+                assert_eq!((&shown["status"], &shown["attempt"]), (&json!(status), &json!(0)), "{}: {shown}", self.key);
+            }
             // A delay counts from when the service takes the request.
             let latest = if mode == Postpone { now() + SECOND_AFTER_MICROS } else { micros(at) };
             assert!((micros(at)..=latest).contains(&due), "{}: {shown}", self.key);
