@@ -4,21 +4,24 @@
 //!   take, under a lease ──▶ count, where that takes long ──▶ search those that match after the cursor ◀── all are changed ──┐
 //!        ▲                                                      │                                                         │
 //!        │                            ┌─────────────────────────▶ change_all: the next few and the new cursor, one commit ──┤
-//!        │                            └──────────── pause: longer beside calls ◀────────────────────────────────────────────┤
+//!        │                            └──────────── pause: longer beside many calls ◀───────────────────────────────────────┤
 //!        └── the time slice is over, or an outcome is unknown: another operation may be first ◀─────────────────────────────┘
 //! ```
 
+mod call_rate;
 mod leased;
 mod matches;
 mod pace;
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, time::Duration};
 
 use domain::{Span, Timestamp};
 use store::{BulkCounts, BulkOperation, ListQuery, OperationId, OperationState, Progress, StoreError, StoreResult};
 use tokio::time::Instant;
 
+pub use self::call_rate::CallCount;
 use self::{
+    call_rate::CallRate,
     leased::{Counting, LEASE, LeasedOperation, processed, progress},
     matches::Matches,
     pace::{Spent, commit_time, next_page, pause, read_ahead},
@@ -91,15 +94,10 @@ pub struct OperationRunner {
     spent: Spent,
     purged: Option<Instant>,
     has_one_writer: bool,
-    calls: Option<CallCount>,
-    /// How many calls there were before the last page.
-    calls_before: u64,
-    /// Whether calls were made beside the last page: the next search is short then.
+    calls: Option<CallRate>,
+    /// Whether many calls were made beside the last pages: the next search is short then.
     is_beside_calls: bool,
 }
-
-/// How many calls this node has made.
-pub type CallCount = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// How far the count of an operation has come.
 enum Counted {
@@ -140,7 +138,6 @@ impl OperationRunner {
             purged: None,
             has_one_writer: false,
             calls: None,
-            calls_before: 0,
             is_beside_calls: false,
         }
     }
@@ -151,10 +148,10 @@ impl OperationRunner {
         Self { has_one_writer: true, ..self }
     }
 
-    /// The same, with longer pauses while calls are made.
+    /// The same, with longer pauses while many calls are made.
     #[must_use]
     pub fn yielding_to(self, calls: CallCount) -> Self {
-        Self { calls: Some(calls), ..self }
+        Self { calls: Some(CallRate::of(calls)), ..self }
     }
 
     /// Until `stop`. No error ends it.
@@ -184,13 +181,12 @@ impl OperationRunner {
         }
     }
 
-    /// Whether calls were made since the last page that are not those of the operation itself, and have to wait for its commits.
+    /// Whether many calls are made that are not those of the operation itself, and have to wait for its commits.
     fn are_calls_made(&mut self) -> bool {
-        let Some(calls) = self.calls.as_ref().map(|count| count()) else { return false };
-        let are_new = std::mem::replace(&mut self.calls_before, calls) != calls;
+        let are_many = self.calls.as_mut().is_some_and(CallRate::is_high);
         let writing = self.leased.as_ref().filter(|leased| leased.counting.is_none());
         let work = writing.and_then(|leased| BulkWork::from_text(&leased.operation.work));
-        are_new && work.is_some_and(|work| !matches!(work, BulkWork::Fire | BulkWork::Retry { .. }))
+        are_many && work.is_some_and(|work| !matches!(work, BulkWork::Fire | BulkWork::Retry { .. }))
     }
 
     /// One page of one operation.

@@ -1,0 +1,67 @@
+//! Whether calls are made so often that operations give way to them.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::Instant;
+
+/// From so many calls a second on operations give way. A rare call that meets a page waits for a millisecond or two.
+const CALLS_PER_SECOND_MIN: f64 = 50.0;
+/// How long calls are counted before that is said of them.
+const WINDOW: Duration = Duration::from_millis(200);
+
+/// How many calls this node has made.
+pub type CallCount = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+pub struct CallRate {
+    count: CallCount,
+    /// How many there were when the window began.
+    before: u64,
+    since: Instant,
+    is_high: bool,
+}
+
+impl CallRate {
+    pub fn of(count: CallCount) -> Self {
+        Self { before: count(), count, since: Instant::now(), is_high: false }
+    }
+
+    /// Of the last window that is over.
+    pub fn is_high(&mut self) -> bool {
+        let elapsed = self.since.elapsed();
+        if elapsed >= WINDOW {
+            let calls = (self.count)();
+            let made = calls.saturating_sub(std::mem::replace(&mut self.before, calls));
+            self.is_high = made as f64 >= CALLS_PER_SECOND_MIN * elapsed.as_secs_f64();
+            self.since += elapsed;
+        }
+        self.is_high
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn rare_calls_are_not_given_way_to() {
+        let calls = Arc::new(AtomicU64::new(7));
+        let count = Arc::clone(&calls);
+        let mut rate = CallRate::of(Arc::new(move || count.load(Ordering::Relaxed)));
+        let steps = [
+            (WINDOW / 2, 1_000, false, "the window is not over"),
+            (WINDOW / 2, 0, true, "1,000 calls within it"),
+            (WINDOW / 2, 0, true, "as in the window before"),
+            (WINDOW / 2, 0, false, "none since"),
+            (WINDOW, 9, false, "45 a second"),
+            (WINDOW, 10, true, "50 a second"),
+            (WINDOW * 10, 10, false, "5 a second"),
+        ];
+        for (elapsed, made, is_high, why) in steps {
+            tokio::time::advance(elapsed).await;
+            calls.fetch_add(made, Ordering::Relaxed);
+            assert_eq!(rate.is_high(), is_high, "{why}");
+        }
+    }
+}
