@@ -24,7 +24,7 @@ use self::{
     call_rate::CallRate,
     leased::{Counting, LEASE, LeasedOperation, processed, progress},
     matches::Matches,
-    pace::{Spent, commit_time, next_page, pause, read_ahead},
+    pace::{Spent, next_page, page_limits, pause, read_ahead},
 };
 use crate::{BulkWork, CommandError, Commands, bulk::in_order, call};
 
@@ -297,7 +297,7 @@ impl OperationRunner {
         (self.spent.writing, self.spent.timers) = (began.elapsed(), u32::try_from(items.len()).unwrap_or(u32::MAX));
         // A page that was not full says nothing of one that is.
         if self.spent.timers == *page {
-            *page = next_page(*page, self.spent.writing, commit_time(self.has_one_writer));
+            *page = next_page(*page, self.spent.writing, page_limits(self.has_one_writer));
         }
         self.commands.tell(work, &changes);
         let counts = BulkCounts::of(&changes);

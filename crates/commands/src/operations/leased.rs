@@ -6,7 +6,7 @@ use domain::Span;
 use store::{BulkOperation, Cursor, Progress};
 use tokio::time::Instant;
 
-use super::{matches::Matches, pace::PAGE_TIMERS_MIN};
+use super::{matches::Matches, pace::FIRST_PAGE_TIMERS};
 use crate::BulkWork;
 
 /// For how long an operation is its node's after each page. Another node goes on with it when this has run out.
@@ -37,7 +37,7 @@ impl LeasedOperation {
     pub fn new(operation: BulkOperation) -> Self {
         let has_begun = operation.cursor.is_some() || BulkWork::is_counted(&operation.work);
         let counting = (!has_begun).then(|| Counting { timers: 0, cursor: None, renewed: Instant::now() });
-        Self { operation, page: PAGE_TIMERS_MIN, matches: None, counting, slice_end: None }
+        Self { operation, page: FIRST_PAGE_TIMERS, matches: None, counting, slice_end: None }
     }
 
     /// Whether the next page of changes is the last of the time slice.

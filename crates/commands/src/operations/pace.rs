@@ -2,15 +2,23 @@
 
 use std::time::Duration;
 
-/// How many timers are changed in one commit: at first and at least. A commit of fewer is hardly shorter, and many short ones are in the way
-/// of claims for longer than a few.
-pub const PAGE_TIMERS_MIN: u32 = 8;
-/// Up to here a page has as many as take about a [`commit_time`].
+/// How many timers are changed in the first commit.
+pub const FIRST_PAGE_TIMERS: u32 = 8;
 const PAGE_TIMERS_MAX: u32 = 256;
-/// How long a commit may take where a store has one writer: what is due meanwhile waits for it.
-const COMMIT_TIME_OF_ONE_WRITER: Duration = Duration::from_millis(1);
-/// The same where a store has many writers. A page is a transaction of some round trips, however few its timers are.
-const COMMIT_TIME_OF_MANY_WRITERS: Duration = Duration::from_millis(10);
+
+/// How many timers are changed in one commit: as many as take about the commit time, and not fewer than the minimum.
+#[derive(Debug, Clone, Copy)]
+pub struct PageLimits {
+    timers_min: u32,
+    commit_time: Duration,
+}
+
+/// What is due waits for each commit. One of fewer timers is hardly shorter, and many short ones are in the way of claims for longer than a
+/// few.
+const WITH_ONE_WRITER: PageLimits = PageLimits { timers_min: 8, commit_time: Duration::from_millis(1) };
+/// A page is a transaction of some round trips, however few its timers are.
+const WITH_MANY_WRITERS: PageLimits = PageLimits { timers_min: 32, commit_time: Duration::from_millis(10) };
+
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 /// The pause beside calls, in times of what the step took.
@@ -34,12 +42,13 @@ pub struct Spent {
     pub timers: u32,
 }
 
-pub const fn commit_time(has_one_writer: bool) -> Duration {
-    if has_one_writer { COMMIT_TIME_OF_ONE_WRITER } else { COMMIT_TIME_OF_MANY_WRITERS }
+pub const fn page_limits(has_one_writer: bool) -> PageLimits {
+    if has_one_writer { WITH_ONE_WRITER } else { WITH_MANY_WRITERS }
 }
 
 /// How many timers the next page has after one of `timers` that was committed within `took`.
-pub fn next_page(timers: u32, took: Duration, commit_time: Duration) -> u32 {
+pub fn next_page(timers: u32, took: Duration, limits: PageLimits) -> u32 {
+    let PageLimits { timers_min, commit_time } = limits;
     let next = if took > commit_time {
         timers / 2
     } else if took < commit_time / 2 {
@@ -47,7 +56,7 @@ pub fn next_page(timers: u32, took: Duration, commit_time: Duration) -> u32 {
     } else {
         timers
     };
-    next.clamp(PAGE_TIMERS_MIN, PAGE_TIMERS_MAX)
+    next.clamp(timers_min, PAGE_TIMERS_MAX)
 }
 
 /// How many timers the next search is to find: no more than can be changed while it counts.
@@ -74,18 +83,19 @@ mod tests {
 
     #[test]
     fn pages_are_as_large_as_a_short_commit_allows() {
-        let (micros, one, many) = (Duration::from_micros, commit_time(true), commit_time(false));
-        for (timers, took, commit_time, expected) in [
+        let (micros, one, many) = (Duration::from_micros, page_limits(true), page_limits(false));
+        for (timers, took, limits, expected) in [
             (32, micros(2_000), one, 16),
             (32, micros(700), one, 32),
             (32, micros(400), one, 64),
-            (32, micros(2_000), many, 64),
-            (32, micros(11_000), many, 16),
+            (64, micros(2_000), many, 128),
+            (64, micros(11_000), many, 32),
             (256, micros(100), one, PAGE_TIMERS_MAX),
-            (12, micros(90_000), one, PAGE_TIMERS_MIN),
-            (1, micros(90_000), one, PAGE_TIMERS_MIN),
+            (12, micros(90_000), one, 8),
+            (1, micros(90_000), one, 8),
+            (8, micros(90_000), many, 32),
         ] {
-            assert_eq!(next_page(timers, took, commit_time), expected, "{timers} within {took:?} of {commit_time:?}");
+            assert_eq!(next_page(timers, took, limits), expected, "{timers} within {took:?} of {limits:?}");
         }
     }
 

@@ -8,7 +8,7 @@ use store::{Filter, Operation, TimerStore};
 use store_testing::Fault;
 
 use self::late_page::LatePage;
-use super::{leased::TIME_SLICE, pace::PAGE_TIMERS_MIN, *};
+use super::{leased::TIME_SLICE, pace::FIRST_PAGE_TIMERS, *};
 use crate::{
     BulkAnswer, OPERATIONS_RUNNING_MAX, Reschedule, Shift,
     bulk::tests::{create_many, request},
@@ -103,7 +103,7 @@ async fn a_search_beside_calls_finds_only_what_is_changed_before_it_is_stale() {
                 break matches.count();
             }
         };
-        assert_eq!(left, u64::from(read_ahead(is_beside_calls) - PAGE_TIMERS_MIN), "beside calls: {is_beside_calls}");
+        assert_eq!(left, u64::from(read_ahead(is_beside_calls) - FIRST_PAGE_TIMERS), "beside calls: {is_beside_calls}");
     }
 }
 
@@ -160,7 +160,7 @@ async fn a_stopped_operation_changes_nothing_more() {
     let operation = started(&rig).await;
     let mut runner = OperationRunner::new(rig.commands.clone(), DAY);
     runner.run_once().await.unwrap();
-    let changed = u64::from(PAGE_TIMERS_MIN);
+    let changed = u64::from(FIRST_PAGE_TIMERS);
     for _ in 0..2 {
         let stopped = rig.commands.stop_operation(operation.id).await.unwrap();
         assert_eq!((stopped.state, stopped.changed), (OperationState::Stopped, changed));
