@@ -24,7 +24,7 @@ use self::{
     call_rate::CallRate,
     leased::{Counting, LEASE, LeasedOperation, processed, progress},
     matches::Matches,
-    pace::{Spent, next_page, page_limits, pause, read_ahead},
+    pace::{Spent, next_page, page_limits, pause},
 };
 use crate::{BulkWork, CommandError, Commands, bulk::in_order, call};
 
@@ -184,8 +184,9 @@ impl OperationRunner {
     /// Whether many calls are made that are not those of the operation itself, and have to wait for its commits.
     fn are_calls_made(&mut self) -> bool {
         let are_many = self.calls.as_mut().is_some_and(CallRate::is_high);
-        let writing = self.leased.as_ref().filter(|leased| leased.counting.is_none());
-        let work = writing.and_then(|leased| BulkWork::from_text(&leased.operation.work));
+        // At the end of a time slice: as it was in it.
+        let Some(leased) = &self.leased else { return are_many && self.is_beside_calls };
+        let work = BulkWork::from_text(&leased.operation.work).filter(|_| leased.counting.is_none());
         are_many && work.is_some_and(|work| !matches!(work, BulkWork::Fire | BulkWork::Retry { .. }))
     }
 
@@ -258,7 +259,9 @@ impl OperationRunner {
     /// Reads the next timers that match, and one more than may be changed, if there is one.
     async fn search(&mut self, operation: &BulkOperation, left: u64) -> StoreResult<Matches> {
         let began = Instant::now();
-        let limit = read_ahead(self.is_beside_calls).min(u32::try_from(left.saturating_add(1)).unwrap_or(u32::MAX));
+        let limit = page_limits(self.has_one_writer)
+            .read_ahead(self.is_beside_calls)
+            .min(u32::try_from(left.saturating_add(1)).unwrap_or(u32::MAX));
         let query = ListQuery { limit, after: operation.cursor, ..in_order(operation.filter.clone()) };
         let page = call::reading(self.commands.stores.timers.list(&query)).await?;
         self.spent.searching = began.elapsed();
@@ -267,7 +270,8 @@ impl OperationRunner {
 
     /// Changes the first of those that match.
     async fn change(&mut self, leased: &mut LeasedOperation, work: &BulkWork, matches: Matches) -> StoreResult<Lease> {
-        let portion = matches.portion(leased.page);
+        let limits = page_limits(self.has_one_writer);
+        let portion = matches.portion(limits.page(leased.page, self.is_beside_calls));
         // A single timer that cannot be read was tried before, and made the page that small.
         let is_unreadable = match portion.timers {
             [only] if leased.page == 1 => self.is_unreadable(only).await?,
@@ -297,7 +301,7 @@ impl OperationRunner {
         (self.spent.writing, self.spent.timers) = (began.elapsed(), u32::try_from(items.len()).unwrap_or(u32::MAX));
         // A page that was not full says nothing of one that is.
         if self.spent.timers == *page {
-            *page = next_page(*page, self.spent.writing, page_limits(self.has_one_writer));
+            *page = next_page(*page, self.spent.writing, limits);
         }
         self.commands.tell(work, &changes);
         let counts = BulkCounts::of(&changes);

@@ -4,7 +4,7 @@
 
 LOCK TABLE definition IN ACCESS EXCLUSIVE MODE;
 
--- NULL for what is written down in time, and for all that is there already.
+-- Asked for as a timer is written, and of no meaning afterwards. NULL where that happens in time.
 ALTER TABLE definition ADD COLUMN is_late boolean;
 ALTER TABLE definition ALTER COLUMN is_late SET DEFAULT true;
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 pub const FIRST_PAGE_TIMERS: u32 = 8;
 const PAGE_TIMERS_MAX: u32 = 256;
 
-/// How many timers are changed in one commit: as many as take about the commit time, and not fewer than the minimum.
+/// How many timers are changed in one commit: as many as take about the commit time, and not fewer than the minimum. Beside many calls it is
+/// the minimum.
 #[derive(Debug, Clone, Copy)]
 pub struct PageLimits {
     timers_min: u32,
@@ -21,9 +22,9 @@ const WITH_MANY_WRITERS: PageLimits = PageLimits { timers_min: 32, commit_time: 
 
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
-/// The pause beside calls, in times of what the step took.
+/// The pause beside many calls, in times of what the step took.
 const PAUSES_BESIDE_CALLS: u32 = 3;
-/// How many timers are changed per second beside calls, at most. Each is changed in some pages of files that lie apart and are written
+/// How many timers are changed per second beside many calls, about. Each is changed in some pages of files that lie apart and are written
 /// twice; what that does to the lateness of calls is measured in `bench/README.md`.
 const TIMERS_PER_SECOND_BESIDE_CALLS: u32 = 100;
 
@@ -59,13 +60,20 @@ pub fn next_page(timers: u32, took: Duration, limits: PageLimits) -> u32 {
     next.clamp(timers_min, PAGE_TIMERS_MAX)
 }
 
-/// How many timers the next search is to find: no more than can be changed while it counts.
-pub fn read_ahead(is_beside_calls: bool) -> u32 {
-    let changed = f64::from(TIMERS_PER_SECOND_BESIDE_CALLS) * KEPT_TIME.as_secs_f64();
-    if is_beside_calls { changed as u32 } else { READ_AHEAD }
+impl PageLimits {
+    /// How many timers are changed in a commit now, where it would be `page` without calls.
+    pub fn page(self, page: u32, is_beside_calls: bool) -> u32 {
+        if is_beside_calls { page.min(self.timers_min) } else { page }
+    }
+
+    /// How many timers the next search is to find: beside calls no more than can be changed while it counts, in whole pages.
+    pub fn read_ahead(self, is_beside_calls: bool) -> u32 {
+        let changed = f64::from(TIMERS_PER_SECOND_BESIDE_CALLS) * KEPT_TIME.as_secs_f64();
+        if is_beside_calls { (changed as u32).next_multiple_of(self.timers_min) } else { READ_AHEAD }
+    }
 }
 
-/// For how long nothing follows such a step: the store is free half of the time, or most of it where calls are made.
+/// For how long nothing follows such a step: the store is free half of the time, or most of it where many calls are made.
 pub fn pause(spent: Spent, is_beside_calls: bool) -> Duration {
     let Spent { searching, writing, timers } = spent;
     let pause = if is_beside_calls {
@@ -101,8 +109,19 @@ mod tests {
 
     #[test]
     fn no_more_is_searched_than_is_changed_before_the_search_is_stale() {
-        assert_eq!(read_ahead(true), 20);
-        assert_eq!(read_ahead(false), READ_AHEAD);
+        for (has_one_writer, read_ahead) in [(true, 24), (false, 32)] {
+            let limits = page_limits(has_one_writer);
+            assert_eq!((limits.read_ahead(true), limits.read_ahead(false)), (read_ahead, READ_AHEAD));
+        }
+    }
+
+    #[test]
+    fn pages_are_small_beside_calls() {
+        let limits = page_limits(true);
+        let pages = [(256, true, 8), (256, false, 256), (4, true, 4)];
+        for (page, is_beside_calls, expected) in pages {
+            assert_eq!(limits.page(page, is_beside_calls), expected, "{page}, beside calls: {is_beside_calls}");
+        }
     }
 
     #[test]

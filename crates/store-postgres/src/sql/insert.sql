@@ -29,7 +29,9 @@ SELECT
     n.id, n.namespace, n.key, n.asked, n.execute_at, n.callback_type, n.callback_config, n.metadata,
     n.correlation_id, n.retry_policy, n.delivery, n.fingerprint, n.created_at, n.created_at, 1, n.options,
     n.group_name,
-    CASE WHEN abs(n.created_at - (SELECT timer_now() WHERE pg_current_xact_id() IS NOT NULL)) > 2000000 THEN true END
+    CASE WHEN abs(n.created_at - (
+        SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE pg_current_xact_id() IS NOT NULL
+    )) > 2000000 THEN true END
 FROM (
     SELECT
         unnest($1::uuid[]) AS id, unnest($2::text[]) AS namespace, unnest($3::text[]) AS key,
