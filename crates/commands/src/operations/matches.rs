@@ -1,5 +1,5 @@
-//! The timers that match, some dozens or hundreds read at a time: a search costs much more than a look at one timer further, and a commit is to be
-//! short.
+//! The timers that match, some dozens or hundreds read at a time: a search costs much more than a look at one timer further, and a commit
+//! is to be short.
 
 use store::{Cursor, Page, Sort, Summary};
 use tokio::time::Instant;
