@@ -18,37 +18,8 @@ def source() -> str:
     return path.read_text(encoding="utf-8")
 
 
-# The rules of axe that look at colours, of those that are on by default, and what they apply to. Their tag has others as well.
-OF_COLOURS = {"color-contrast": ("*",), "link-in-text-block": ("a[href]", "[role=link]")}
-# Marks the first element of each look: of those that have text or can be acted on, and have the same colours, sizes and backgrounds, their
-# own and those of all that they stand in. What the rules of colours say of one of them they say of all.
-MARKED = "data-first-of-its-look"
-MARK = """marked => {
-  const looks = new Map([[null, { all: "", own: "" }]]);
-  const lookOf = part => {
-    if (looks.has(part)) return looks.get(part);
-    const above = lookOf(part.parentElement), style = getComputedStyle(part);
-    const own = [style.color, style.backgroundColor, style.backgroundImage, style.opacity, style.fontSize, style.fontWeight,
-      style.textDecorationLine, style.textShadow, style.position, style.display].join();
-    const look = { all: own === above.own ? above.all : `${above.all} > ${own}`, own };
-    looks.set(part, look);
-    return look;
-  };
-  const seen = new Set();
-  for (const part of document.querySelectorAll("body *")) {
-    part.removeAttribute(marked);
-    const hasText = [...part.childNodes].some(child => child.nodeType === Node.TEXT_NODE && child.data.trim());
-    if (!hasText && !part.matches("a, button, input, select, textarea") || !part.getClientRects().length) continue;
-    const look = `${part.localName}: ${lookOf(part).all}`;
-    if (!seen.has(look)) part.setAttribute(marked, "");
-    seen.add(look);
-  }
-}"""
-# The script is evaluated by the debugger, so that the policy of the page stays as it is.
-RUN = """async ([options, selectors]) => {
-  axe.configure({ rules: Object.entries(selectors).map(([id, selector]) => ({ id, selector })) });
-  return (await axe.run(options)).violations;
-}"""
+# The rules of axe that look at colours, of those that are on by default. Their tag has others as well.
+OF_COLOURS = ("color-contrast", "link-in-text-block")
 
 
 def violations_in_both_themes(page: Page, *, is_named: bool = False, is_whole: bool = False) -> list[str]:
@@ -62,7 +33,7 @@ def violations_in_both_themes(page: Page, *, is_named: bool = False, is_whole: b
         page.evaluate("document.documentElement.dataset.theme = 'dark'")
     else:
         page.emulate_media(color_scheme="dark")
-    dark = violations(page, rules=tuple(OF_COLOURS))
+    dark = violations(page, rules=OF_COLOURS)
     if is_named:
         page.evaluate("delete document.documentElement.dataset.theme")
     else:
@@ -71,15 +42,14 @@ def violations_in_both_themes(page: Page, *, is_named: bool = False, is_whole: b
 
 
 def violations(page: Page, rules: tuple[str, ...] = ()) -> list[str]:
-    """Of these rules, or of all: each with the first elements that break it. Those of colours look at one element of each look."""
+    """Of these rules, or of all: each with the first elements that break it. The script is evaluated by the debugger, so that the policy
+    of the page stays as it is."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(source())
     options = {"resultTypes": ["violations"], "preload": False, "selectors": False, "iframes": False}
     if rules:
         options["runOnly"] = {"type": "rule", "values": rules}
-    page.evaluate(MARK, MARKED)
-    selectors = {rule: ", ".join(f"{one}[{MARKED}]" for one in of) for rule, of in OF_COLOURS.items()}
-    found = page.evaluate(RUN, [options, selectors])
+    found = page.evaluate("options => axe.run(options).then(found => found.violations)", options)
     return [
         f"{one['id']}: {one['help']}: "
         + "; ".join(f"{node['html'][:160]} ({(node.get('failureSummary') or '')[:200]})" for node in one["nodes"][:4])
