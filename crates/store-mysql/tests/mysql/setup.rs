@@ -1,8 +1,11 @@
 //! Setting a database up, and what people see of it.
 
+use std::time::Duration;
+
 use store::{DueStore, EventStore, HealthStore, KeyStore, MembershipStore, TimerStore};
 use store_conformance::{secs, timer};
 use store_mysql::{MysqlOptions, MysqlStore, OpenError};
+use tokio::time::{Instant, sleep};
 
 fn migrations(url: &str) -> String {
     throwaway::mariadb().query(url, "SELECT GROUP_CONCAT(version ORDER BY version) FROM timer_migration")
@@ -65,11 +68,57 @@ async fn a_user_that_may_not_create_tables_can_run_the_service() {
 
     let store = super::open(&url.replace("timer@", "plain@")).await;
 
-    let shard_leases = super::acquire_all(&store).await;
+    create_and_claim(&store).await;
+}
+
+#[tokio::test]
+async fn what_a_server_has_for_other_sessions_does_not_matter() {
+    let server = throwaway::Mysql::start_mariadb();
+    let url = server.create_database();
+    server.query(
+        &url,
+        "SET GLOBAL sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT';
+         SET GLOBAL time_zone = '+05:00';
+         SET GLOBAL tx_isolation = 'SERIALIZABLE';
+         SET GLOBAL autocommit = 0",
+    );
+    let store = super::open(&url).await;
+
+    create_and_claim(&store).await;
+
+    let draft = timer("http://a.example/").key("it's \\ \"here\"").due_in(secs(3_600));
+    let id = draft.id();
+    store.create(vec![draft.build()]).await.unwrap();
+    assert_eq!(store.get(id).await.unwrap().unwrap().definition.key.unwrap().as_str(), "it's \\ \"here\"");
+}
+
+/// A session that is idle in a transaction would keep its locks for hours.
+#[tokio::test]
+async fn mysql_ends_a_session_that_is_idle_and_the_next_call_has_another() {
+    const SESSIONS: &str = "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()";
+    let Some(server) = throwaway::mysql() else {
+        println!("left out: no MySQL is installed for this checkout");
+        return;
+    };
+    let url = server.create_database();
+    let store = super::open(&url).await;
+    store.probe().await.unwrap();
+    assert_ne!(server.query(&url, SESSIONS), "0");
+    let give_up = Instant::now() + Duration::from_secs(30);
+    while server.query(&url, SESSIONS) != "0" {
+        assert!(Instant::now() < give_up, "they stay");
+        sleep(Duration::from_millis(200)).await;
+    }
+    store.probe().await.unwrap();
+}
+
+/// What a node does with a timer.
+async fn create_and_claim(store: &MysqlStore) {
+    let shard_leases = super::acquire_all(store).await;
     let new = timer("http://a.example/").build();
     let id = new.definition.id;
     store.create(vec![new]).await.unwrap();
-    let due = super::everything_due(&store).await;
+    let due = super::everything_due(store).await;
     store.nudge(&due).await.unwrap();
     assert_eq!(store.claim(&super::claim(1, &shard_leases), &due).await.unwrap().len(), 1);
     store.probe().await.unwrap();
