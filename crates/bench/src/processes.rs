@@ -12,7 +12,8 @@ use std::{
 /// `USER_HZ`, the unit of the times in `/proc`: 100 on every architecture that Linux runs on today.
 const TICKS_PER_SECOND: f64 = 100.0;
 /// The programs of database servers, and what they are called.
-const DATABASES: [(&str, &str); 3] = [("postgres", "PostgreSQL"), ("mariadbd", "MariaDB"), ("mysqld", "MySQL")];
+const DATABASES: [(&str, &str); 4] =
+    [("postgres", "PostgreSQL"), ("mariadbd", "MariaDB"), ("mysqld", "MySQL"), ("tidb-server", "TiDB")];
 const SQLITE_VERSION_OFFSET: u64 = 96;
 const CONNECTED: &str = "01";
 const LISTENING: &str = "0A";

@@ -38,7 +38,7 @@ pub const TABLES: &str = sql!("sql/tidb_tables.sql");
 pub const TABLES_VERSION: i32 = 7;
 
 /// The tables whose keys begin with the id of a timer.
-const TABLES_BY_ID: [&str; 3] = ["definition", "outcome", "attempt"];
+const TABLES_BY_ID: [&str; 4] = ["definition", "outcome", "attempt", "paused"];
 /// Into how many parts they are divided. A search in the order of time looks at the first timers of each.
 const PARTS: usize = 16;
 
