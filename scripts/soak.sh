@@ -24,15 +24,21 @@ else
   echo "left out: they need a nightly compiler and cargo-fuzz (see fuzz/README.md)"
 fi
 
-heading "the whole contract of stores on MySQL"
-cargo test --locked --package store-mysql --test every_server mysql
-
-heading "the whole contract of stores on TiDB"
-# One behaviour at a time: its locks go one after the other, and two behaviours at once would wait for each other's processor.
-if scripts/tidb.sh >/dev/null; then
-  cargo test --locked --package store-mysql --test every_server tidb -- --test-threads=1
+heading "the whole contract of stores, and promises, on MySQL"
+if [[ -x target/tools/mysql/bin/mysqld ]]; then
+  cargo test --locked --package store-mysql --test every_server mysql
+  MARIADB_TESTS_ON=mysql cargo test --locked --package server --test e2e on_mariadb -- --test-threads=1
 else
-  echo "left out: that test"
+  echo "left out: scripts/setup.sh has found no MySQL"
+fi
+
+heading "the whole contract of stores, and promises, on TiDB"
+# One behaviour at a time: its locks go one after the other, and two behaviours at once would wait for each other's processor.
+if scripts/tidb.sh --build >/dev/null; then
+  cargo test --locked --package store-mysql --test every_server tidb -- --test-threads=1
+  MARIADB_TESTS_ON=tidb cargo test --locked --package server --test e2e on_mariadb -- --test-threads=1
+else
+  echo "left out: there is no TiDB, and none could be built"
 fi
 
 heading "the whole contract of drivers and stores on MongoDB"

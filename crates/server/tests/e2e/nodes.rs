@@ -2,9 +2,9 @@
 
 mod cassandra;
 mod division;
+mod each_engine;
 mod floods;
 mod lateness;
-mod partitioned;
 mod pauses;
 mod skew;
 mod status;

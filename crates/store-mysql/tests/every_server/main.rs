@@ -12,7 +12,7 @@ mod database;
 mod mysql {
     use crate::database::Database;
 
-    store_conformance::suite!(Database::on_mysql());
+    store_conformance::suite!(Database::on(throwaway::mysql().unwrap()));
 }
 
 mod tidb {

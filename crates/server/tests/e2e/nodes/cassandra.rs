@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::partitioned::{CALL_TIME, CASSANDRA_LOAD};
+use super::each_engine::{CALL_TIME, CASSANDRA_LOAD};
 use crate::{
     history::{Fault, Mixture},
     rig::{Backend, Nodes, Receiver, Reply, blocking, heavy, now, wait_for_wall},

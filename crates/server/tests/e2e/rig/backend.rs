@@ -155,6 +155,18 @@ impl Backend {
         Self::on(Mysql::on(Server::shared()))
     }
 
+    /// As [`Self::mariadb`], where a server might be missing.
+    pub fn new_mariadb() -> Option<Self> {
+        Some(Self::mariadb())
+    }
+
+    /// A database of the shared server; `None`, and a line that says so, where there is none.
+    pub fn mysql() -> Option<Self> {
+        let server = throwaway::mysql();
+        told_if_missing(server.is_none(), "MySQL", "scripts/setup.sh");
+        server.map(|server| Self::on(Mysql::on(Server::Shared(server))))
+    }
+
     /// A database of a server that the test has for itself: MariaDB, or what speaks as it does.
     pub fn mysql_on(server: &Arc<throwaway::Mysql>) -> Self {
         Self::on(Mysql::on(Server::Own(Arc::clone(server))))

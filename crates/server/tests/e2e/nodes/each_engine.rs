@@ -1,5 +1,5 @@
-//! Two services on one database of `store-partitioned`: one is killed, paused or cut off from answers, the other takes over, and what was
-//! acknowledged holds.
+//! Two services on one database of each server besides PostgreSQL: one is killed, paused or cut off from answers, the other takes over, and
+//! what was acknowledged holds.
 
 use std::time::Duration;
 
@@ -106,34 +106,36 @@ macro_rules! on_each_engine {
     ($($(#[$build:meta])* mod $module:ident: $name:literal, $new:path, $load:expr;)+) => {$(
         $(#[$build])*
         mod $module {
-            use crate::{nodes::partitioned, rig::Backend};
+            use crate::{nodes::each_engine, rig::Backend};
 
-            #[ignore = "soak: needs a server that is fetched"]
+            #[ignore = "soak: takes minutes on all servers"]
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn timers_of_a_node_that_was_killed_fire_again() {
-                partitioned::timers_of_a_node_that_was_killed_fire_again(concat!("kill -9 on ", $name), $new, $load).await;
+                each_engine::timers_of_a_node_that_was_killed_fire_again(concat!("kill -9 on ", $name), $new, $load).await;
             }
 
-            #[ignore = "soak: needs a server that is fetched"]
+            #[ignore = "soak: takes minutes on all servers"]
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn a_node_that_was_paused_for_longer_than_its_lease_is_fenced() {
                 let name = concat!("SIGSTOP on ", $name);
-                partitioned::a_node_that_was_paused_for_longer_than_its_lease_is_fenced(name, $new, $load).await;
+                each_engine::a_node_that_was_paused_for_longer_than_its_lease_is_fenced(name, $new, $load).await;
             }
 
-            #[ignore = "soak: needs a server that is fetched"]
+            #[ignore = "soak: takes minutes on all servers"]
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn answers_that_are_lost_make_no_timer_and_no_call_twice() {
                 let name = concat!("lost answers of ", $name);
-                partitioned::answers_that_are_lost_make_no_timer_and_no_call_twice(name, $new, $load).await;
+                each_engine::answers_that_are_lost_make_no_timer_and_no_call_twice(name, $new, $load).await;
             }
         }
     )+};
 }
 
 on_each_engine! {
+    mod on_mariadb: "MariaDB", Backend::new_mariadb, crate::history::Mixture::default();
+    mod on_mysql: "MySQL", Backend::mysql, crate::history::Mixture::default();
     mod on_mongodb: "MongoDB", Backend::mongodb, crate::history::Mixture::default();
-    mod on_cassandra: "Cassandra", Backend::cassandra, partitioned::CASSANDRA_LOAD;
+    mod on_cassandra: "Cassandra", Backend::cassandra, each_engine::CASSANDRA_LOAD;
     #[cfg(feature = "dynamodb")]
-    mod on_dynamodb: "DynamoDB", Backend::dynamodb, partitioned::DYNAMODB_LOAD;
+    mod on_dynamodb: "DynamoDB", Backend::dynamodb, each_engine::DYNAMODB_LOAD;
 }
