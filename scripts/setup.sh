@@ -96,7 +96,8 @@ install_python_packages() {
 }
 
 has_chromium() {
-  [[ -x ${CHROMIUM_BIN:-/nowhere} ]] || type -P chromium >/dev/null || type -P chromium-browser >/dev/null
+  [[ -x ${CHROMIUM_BIN:-/nowhere} ]] || type -P chromium-headless-shell >/dev/null || type -P chromium >/dev/null ||
+    type -P chromium-browser >/dev/null
 }
 
 has_axe() {
@@ -139,7 +140,7 @@ has_libfaketime || missing+=(libfaketime)
 command -v curl >/dev/null || missing+=(curl)
 type -P kill >/dev/null || missing+=(procps)
 command -v valgrind >/dev/null || missing+=(valgrind)
-has_chromium || missing+=(chromium)
+has_chromium || missing+=(chromium-headless-shell)
 { has_nats && has_python_packages; } || python3 -m pip --version >/dev/null 2>&1 || missing+=(python3-pip)
 
 if ((${#missing[@]} > 0)) && ! install_packages "${missing[@]}"; then

@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 from xdist.scheduler import LoadScopeScheduling
 
+from rig import axe
 from rig import seeds as seeds_of_tests
 from rig.pages import RIGHTS
 from rig.postgres import Postgres
@@ -138,7 +139,9 @@ def standing(browser, seeds):
     def standing(rights: str) -> Viewer:
         if rights not in viewers:
             # What is live is the same for all of them, and costs a poll of the service for each page.
-            viewers[rights] = Viewer(Window(browser, live=rights == RIGHTS[0]), seeds.service, seeds.cookies[rights])
+            window = Window(browser, live=rights == RIGHTS[0])
+            axe.put_into(window.context)
+            viewers[rights] = Viewer(window, seeds.service, seeds.cookies[rights])
         viewers[rights].forget()
         return viewers[rights]
 

@@ -4,7 +4,7 @@ import os
 from functools import cache
 from pathlib import Path
 
-from playwright.sync_api import Page
+from playwright.sync_api import BrowserContext, Page
 
 HOME = Path(os.environ.get("AXE_HOME", Path(__file__).resolve().parents[3] / "target/tools/axe"))
 # Rows and bars beyond the first few have the markup of those before them.
@@ -16,6 +16,11 @@ def source() -> str:
     path = HOME / "axe.min.js"
     assert path.exists(), f"{path} is missing: scripts/setup.sh fetches it"
     return path.read_text(encoding="utf-8")
+
+
+def put_into(context: BrowserContext):
+    """For windows in which it looks at many pages: it need not be sent for each of them."""
+    context.add_init_script(source())
 
 
 # The rules of axe that look at colours, of those that are on by default. Their tag has others as well.
