@@ -3,6 +3,7 @@
 //! This crate is the only one that sees all the others: it reads the configuration, opens the store, and wires the APIs,
 //! the scheduler and the delivery together.
 
+mod api_wiring;
 mod backup;
 #[cfg(feature = "bench")]
 mod bench;

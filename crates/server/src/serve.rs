@@ -7,26 +7,27 @@ use std::{
     thread,
 };
 
-use api::{ApiConfig, ApiKey, HealthItem, Rates, Reading};
+use api::{ApiConfig, HealthItem};
 use commands::{CallCount, Commands, Events, KeyRing, OperationRunner, Rules, Searches, Stats, Stores};
 use delivery::Deliverer;
 use dev::DevTools;
-use domain::{Caller, Clock, SystemClock};
+use domain::{Caller, Clock, SystemClock, Tracer};
 use engine::{Drained, Heartbeats, Pipeline, PipelineMetrics, Recorder};
-use scheduler::{Alarm, Permits, Scheduler};
-use store::{Measured, NodeId, Store};
+use scheduler::{Alarm, Scheduler};
+use store::{Measured, NodeId, Store, Writable};
 use tokio::{
     net::TcpListener,
     runtime::{Handle, Runtime},
     sync::oneshot,
+    task::JoinHandle,
 };
 use tokio_util::sync::CancellationToken;
 use traces::Traces;
 
 use crate::{
-    console_wiring,
+    api_wiring, console_wiring,
     exit::Failure,
-    nats_wiring::NatsWiring,
+    nats_wiring::{NatsWiring, RunningConsumer},
     notify, rlimit,
     settings::{Defaults, Options, Settings},
     signals,
@@ -113,93 +114,125 @@ async fn run_until_stopped(
     let stop = CancellationToken::new();
     signals::stop_on_signal(stop.clone())
         .map_err(|error| Failure::run(format!("signals cannot be received: {error}."), error))?;
-
     let listener = TcpListener::bind(settings.address)
         .await
         .map_err(|error| Failure::configuration(format!("PORT {} cannot be opened: {error}.", settings.address), error))?;
+    let address = listener.local_addr().unwrap_or(settings.address);
     let store = tokio::select! {
         opened = settings.database.open(&clock) => opened?,
         () = stop.cancelled() => return Ok(Drained::Completely),
     };
+
     let store = Measured::new(store, Arc::clone(&clock));
     let writable = store.writable();
-    let store: Arc<dyn Store> = Arc::new(store);
-    let watching = tokio::spawn(storage::watch(store.clone(), Arc::clone(&writable), stop.clone()));
-    let traces = traces(settings)?;
-    let tracer = traces.as_ref().map(Traces::tracer);
-    let address = listener.local_addr().unwrap_or(settings.address);
     let name = node_name(&settings.scheduler.name, address);
-    let delivery =
-        delivery::Config { idle_connections_max: Some(files.idle), node: Some(name.clone()), ..settings.delivery.clone() };
-    let deliverer = Deliverer::new(delivery, Arc::clone(&clock)).map_err(|error| Failure::run(format!("{error}."), error))?;
-    let scheduler = scheduler::Config {
-        name,
-        in_flight_max: calls_at_once(settings.scheduler.in_flight_max, files),
-        ..settings.scheduler.clone()
-    };
-    let alarm = Alarm::exact(Arc::clone(&clock)).map_err(no_thread)?;
-    let node = NodeId(rand::random());
-    let statistics = Statistics::start(node, &store, &clock, &stop);
-    let scheduler = Arc::new(Scheduler::as_node(node, Arc::clone(&store), Arc::clone(&clock), scheduler).woken_by(alarm));
-    let pruner = Arc::clone(&scheduler);
-    let pruning = tokio::spawn(Events::new(store.clone()).prune(move || pruner.is_purger()));
-    let caller = Arc::clone(&scheduler);
-    let calls: CallCount = Arc::new(move || caller.calls());
-    let has_one_writer = store.has_one_writer();
-    let nats_wiring = NatsWiring::open(settings, &stop);
-
-    let heartbeat = heartbeat_runtime().map_err(no_thread)?;
-    let deliverer = Arc::new(nats_wiring.equip(deliverer, &clock).traced_by(tracer.clone()));
-    let stats = statistics.shown(&settings.delivery.namespaces);
-    let (recorder, key_uses) = (statistics.recorder(), statistics.recorder());
-    let parts = Parts { store: store.clone(), scheduler: Arc::clone(&scheduler), recorder, stop: stop.clone() };
-    let dev = tools.map(|make| make(parts));
-    let commands = Commands { stats, ..wire_commands(settings, &store, &clock, &scheduler, &deliverer) };
-    let pipeline = Pipeline {
-        scheduler: Arc::clone(&scheduler),
-        deliverer,
-        store: store.clone(),
-        timers: store.clone(),
-        health: store,
-        clock,
-        overdue_window: settings.overdue_window,
-        retry_interval_min: settings.retry_interval_min,
-        namespaces: Arc::clone(&settings.delivery.namespaces),
-        timer_page: settings.timer_page(),
-        metrics: PipelineMetrics::default().recorded_by(statistics.recorder()),
-        heartbeats: Heartbeats::on(heartbeat.handle().clone()),
-    };
-    let pipeline = Arc::new(pipeline);
-    let fired = fire(thread::Builder::new(), |stop| pipeline.run(stop), heartbeat, stop.clone()).map_err(no_thread)?;
-    let operating =
-        tokio::spawn(operation_runner(&commands, settings, calls, has_one_writer).run(stop.clone().cancelled_owned()));
-    let consumer = nats_wiring.start_consumer(commands.clone(), stop.clone());
+    let base = Base { settings, files, name, clock, store: Arc::new(store), writable, stop: stop.clone() };
+    let (api_parts, background) = start_background(&base, tools)?;
 
     let nats = settings.nats.as_ref().map(nats::Options::place);
     announce(&Started { address, store: settings.database.describe(), egress: settings.delivery.egress.to_string(), nats });
     notify::ready();
-    let mut api_config = ApiConfig { dev, tracer, ..api_config(settings, files, metrics, scheduler) };
-    api_config.health.push(storage::health(writable));
-    api_config.health.extend(nats_wiring.health());
-    let keyring = KeyRing::new(Arc::clone(&commands.stores.keys), Arc::clone(&commands.clock));
-    let keyring = Arc::new(keyring.noting(Arc::new(move |key, at| key_uses.key_used(key, at))));
-    api_config.console = console_wiring::router(settings, &api_config, &commands, &keyring, &stop);
-    let limits = api_config.limits;
-    let base_path = settings.base_path.clone();
-    api::serve(listener, api::router(api_config, commands, keyring), base_path, limits, stop.clone()).await;
+    serve_api(base, api_parts, listener, metrics).await;
     // A consumer that closed by itself must not leave a service that only looks alive.
     stop.cancel();
-    watching.abort();
-    pruning.abort();
-    // Another node, or the next start, goes on with what it was at.
-    operating.abort();
-    let (drained, closed) = tokio::join!(fired, consumer.closed());
-    statistics.finish().await;
-    if let Some(traces) = traces {
-        traces.finish().await;
+    background.drain().await
+}
+
+/// What every part of the service is made from.
+struct Base<'a> {
+    settings: &'a Settings,
+    files: rlimit::Shares,
+    /// What people call this process.
+    name: String,
+    clock: Arc<dyn Clock>,
+    store: Arc<dyn Store>,
+    writable: Arc<Writable>,
+    stop: CancellationToken,
+}
+
+/// What the API needs of the other parts.
+struct ApiParts {
+    commands: Commands,
+    scheduler: Arc<Scheduler>,
+    recorder: Arc<Recorder>,
+    tracer: Option<Arc<dyn Tracer>>,
+    dev: Option<DevTools>,
+    nats_health: Vec<HealthItem>,
+}
+
+/// What works beside the API, and how it ends.
+struct Background {
+    nats: NatsWiring,
+    statistics: Statistics,
+    traces: Option<Traces>,
+    fired: oneshot::Receiver<Drained>,
+    consumer: RunningConsumer,
+    /// Tasks that may end in the middle of their work: another node, or the next start, goes on with it.
+    tasks: [JoinHandle<()>; 3],
+}
+
+/// Starts everything but the API.
+fn start_background(base: &Base<'_>, tools: Option<MakeTools>) -> Result<(ApiParts, Background), Failure> {
+    let Base { settings, clock, store, writable, stop, .. } = base;
+    let watching = tokio::spawn(storage::watch(store.clone(), Arc::clone(writable), stop.clone()));
+    let traces = traces(settings)?;
+    let tracer = traces.as_ref().map(Traces::tracer);
+    let deliverer = wire_deliverer(base)?;
+    let node = NodeId(rand::random());
+    let scheduler = wire_scheduler(base, node)?;
+    let statistics = Statistics::start(node, store, clock, stop);
+    let pruner = Arc::clone(&scheduler);
+    let pruning = tokio::spawn(Events::new(store.clone()).prune(move || pruner.is_purger()));
+    let nats = NatsWiring::open(settings, stop);
+
+    let heartbeat = heartbeat_runtime().map_err(no_thread)?;
+    let deliverer = Arc::new(nats.equip(deliverer, clock).traced_by(tracer.clone()));
+    let recorder = statistics.recorder();
+    let parts = Parts { store: store.clone(), scheduler: Arc::clone(&scheduler), recorder, stop: stop.clone() };
+    let dev = tools.map(|make| make(parts));
+    let stats = statistics.shown(&settings.delivery.namespaces);
+    let commands = Commands { stats, ..wire_commands(settings, store, clock, &scheduler, &deliverer) };
+    let heartbeats = Heartbeats::on(heartbeat.handle().clone());
+    let pipeline = Arc::new(wire_pipeline(base, &scheduler, deliverer, statistics.recorder(), heartbeats));
+    let fired = fire(thread::Builder::new(), |stop| pipeline.run(stop), heartbeat, stop.clone()).map_err(no_thread)?;
+    let runner = operation_runner(&commands, settings, &scheduler, store.has_one_writer());
+    let operating = tokio::spawn(runner.run(stop.clone().cancelled_owned()));
+    let consumer = nats.start_consumer(commands.clone(), stop.clone());
+
+    let (recorder, nats_health) = (statistics.recorder(), nats.health());
+    let api_parts = ApiParts { commands, scheduler, recorder, tracer, dev, nats_health };
+    let tasks = [watching, pruning, operating];
+    Ok((api_parts, Background { nats, statistics, traces, fired, consumer, tasks }))
+}
+
+/// Answers requests until the service stops.
+async fn serve_api(base: Base<'_>, parts: ApiParts, listener: TcpListener, metrics: Arc<dyn Fn() -> String + Send + Sync>) {
+    let Base { settings, files, writable, stop, .. } = base;
+    let ApiParts { commands, scheduler, recorder, tracer, dev, nats_health } = parts;
+    let mut config = ApiConfig { dev, tracer, ..api_wiring::config(settings, files, metrics, scheduler) };
+    config.health.push(storage::health(writable));
+    config.health.extend(nats_health);
+    let keyring = KeyRing::new(Arc::clone(&commands.stores.keys), Arc::clone(&commands.clock));
+    let keyring = Arc::new(keyring.noting(Arc::new(move |key, at| recorder.key_used(key, at))));
+    config.console = console_wiring::router(settings, &config, &commands, &keyring, &stop);
+    let limits = config.limits;
+    let base_path = settings.base_path.clone();
+    api::serve(listener, api::router(config, commands, keyring), base_path, limits, stop).await;
+}
+
+impl Background {
+    /// Waits until the calls that are being made have ended. To be called when the service has been told to stop.
+    async fn drain(self) -> Result<Drained, Failure> {
+        let Self { nats, statistics, traces, fired, consumer, tasks } = self;
+        tasks.iter().for_each(JoinHandle::abort);
+        let (drained, closed) = tokio::join!(fired, consumer.closed());
+        statistics.finish().await;
+        if let Some(traces) = traces {
+            traces.finish().await;
+        }
+        let drained = drained.map_err(|_| Failure::Run("the scheduler ended unexpectedly; see the log.".into()))?;
+        Ok(if closed && !nats.is_broken() { drained } else { Drained::Broken })
     }
-    let drained = drained.map_err(|_| Failure::Run("the scheduler ended unexpectedly; see the log.".into()))?;
-    Ok(if closed && !nats_wiring.is_broken() { drained } else { Drained::Broken })
 }
 
 /// Begins to send traces, where they are wanted.
@@ -262,7 +295,59 @@ fn wire_commands(
     }
 }
 
-fn operation_runner(commands: &Commands, settings: &Settings, calls: CallCount, has_one_writer: bool) -> OperationRunner {
+fn wire_deliverer(base: &Base<'_>) -> Result<Deliverer, Failure> {
+    let config = delivery::Config {
+        idle_connections_max: Some(base.files.idle),
+        node: Some(base.name.clone()),
+        ..base.settings.delivery.clone()
+    };
+    Deliverer::new(config, Arc::clone(&base.clock)).map_err(|error| Failure::run(format!("{error}."), error))
+}
+
+fn wire_scheduler(base: &Base<'_>, node: NodeId) -> Result<Arc<Scheduler>, Failure> {
+    let settings = &base.settings.scheduler;
+    let config = scheduler::Config {
+        name: base.name.clone(),
+        in_flight_max: calls_at_once(settings.in_flight_max, base.files),
+        ..settings.clone()
+    };
+    let alarm = Alarm::exact(Arc::clone(&base.clock)).map_err(no_thread)?;
+    let scheduler = Scheduler::as_node(node, Arc::clone(&base.store), Arc::clone(&base.clock), config);
+    Ok(Arc::new(scheduler.woken_by(alarm)))
+}
+
+fn wire_pipeline(
+    base: &Base<'_>,
+    scheduler: &Arc<Scheduler>,
+    deliverer: Arc<Deliverer>,
+    recorder: Arc<Recorder>,
+    heartbeats: Heartbeats,
+) -> Pipeline {
+    let Base { settings, clock, store, .. } = base;
+    Pipeline {
+        scheduler: Arc::clone(scheduler),
+        deliverer,
+        store: store.clone(),
+        timers: store.clone(),
+        health: store.clone(),
+        clock: Arc::clone(clock),
+        overdue_window: settings.overdue_window,
+        retry_interval_min: settings.retry_interval_min,
+        namespaces: Arc::clone(&settings.delivery.namespaces),
+        timer_page: settings.timer_page(),
+        metrics: PipelineMetrics::default().recorded_by(recorder),
+        heartbeats,
+    }
+}
+
+fn operation_runner(
+    commands: &Commands,
+    settings: &Settings,
+    scheduler: &Arc<Scheduler>,
+    has_one_writer: bool,
+) -> OperationRunner {
+    let caller = Arc::clone(scheduler);
+    let calls: CallCount = Arc::new(move || caller.calls());
     let runner = OperationRunner::new(commands.clone(), settings.scheduler.retention).yielding_to(calls);
     if has_one_writer { runner.sharing_one_writer() } else { runner }
 }
@@ -278,65 +363,13 @@ fn calls_at_once(wanted: usize, files: rlimit::Shares) -> usize {
     wanted.min(files.calls)
 }
 
-/// What people call this process.
+/// The name that was given, or the machine and the port.
 fn node_name(given: &str, address: SocketAddr) -> String {
     if !given.is_empty() {
         return given.to_owned();
     }
     let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("{}:{}", machine.trim(), address.port())
-}
-
-fn permits(permits: Permits) -> serde_json::Value {
-    serde_json::json!({"in_flight": permits.in_flight, "max": permits.max, "exhausted": permits.is_exhausted})
-}
-
-fn api_config(
-    settings: &Settings,
-    files: rlimit::Shares,
-    metrics: Arc<dyn Fn() -> String + Send + Sync>,
-    scheduler: Arc<Scheduler>,
-) -> ApiConfig {
-    let item = |name, read: Box<dyn Fn() -> serde_json::Value + Send + Sync>| HealthItem {
-        name,
-        read: Arc::new(move || Reading { value: read(), well: true }),
-    };
-    let egress = settings.delivery.egress.to_string();
-    let lagging = Arc::clone(&scheduler);
-    let compared = Arc::clone(&scheduler);
-    let permitted = Arc::clone(&scheduler);
-    let clock_skew = HealthItem {
-        name: "clock_skew_seconds",
-        read: Arc::new(move || {
-            let (skew, is_wrong) = compared.clock_skew();
-            Reading { value: skew.into(), well: !is_wrong }
-        }),
-    };
-    let health = vec![
-        // A process without shards is healthy: another process holds them, and this one stands by.
-        item("shards", Box::new(move || scheduler.shards_held().into())),
-        item("lag_seconds", Box::new(move || lagging.lag().as_duration().as_secs_f64().into())),
-        clock_skew,
-        // A process with exhausted permits is healthy: a restart would not help, and other tenants are served.
-        item("permits", Box::new(move || permits(permitted.permits()))),
-        item("egress", Box::new(move || egress.clone().into())),
-    ];
-    ApiConfig {
-        api_key: ApiKey::new(settings.api_key.expose()),
-        base_path: settings.base_path.clone(),
-        book_url: settings.book_url.clone(),
-        rates: Rates::new(settings.rate_limit),
-        limits: api::Limits {
-            connections_max: files.api,
-            connections_per_address_max: settings.connections_per_address_max,
-            ..api::Limits::default()
-        },
-        health,
-        metrics,
-        tracer: None,
-        dev: None,
-        console: None,
-    }
 }
 
 #[cfg(test)]
