@@ -74,6 +74,7 @@ pub mod settle;
 pub mod stats;
 pub mod texts;
 pub mod unreadable;
+pub mod version_4;
 
 pub use draft::{Draft, NOW, ago, ahead, micros, millis, secs, timer};
 pub use fixture::{AnyFixture, BEHAVIOUR_SECONDS_MAX, Fixture, Running, run};

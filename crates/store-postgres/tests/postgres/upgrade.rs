@@ -210,6 +210,33 @@ fn of_version_4() -> String {
     url
 }
 
+/// A database that the program of the fourth version filled.
+fn filled_by_version_4() -> String {
+    let url = throwaway::postgres().create_database();
+    throwaway::postgres().query(&url, include_str!("version_4.sql"));
+    url
+}
+
+#[tokio::test]
+async fn what_the_program_of_version_4_left_is_carried_over_and_goes_on() {
+    let url = filled_by_version_4();
+    let shown = format!("SELECT {COLUMNS_OF_VERSION_4} FROM timers ORDER BY id");
+    let before = throwaway::postgres().query(&url, &shown);
+    assert_eq!(before.lines().count(), 11, "{before}");
+    let mut opened = futures_util::future::join_all((0..8).map(|_| open(&url))).await;
+    let store = opened.remove(0);
+    assert_eq!(throwaway::postgres().query(&url, &shown), before);
+    assert_eq!(throwaway::postgres().query(&url, "SELECT count(options) FROM timers"), "0");
+    store_conformance::version_4::is_carried_over(&store).await;
+    store_conformance::version_4::knows_repeated_creates(&store).await;
+    store_conformance::version_4::goes_on(&store).await;
+}
+
+/// What the view `timers` showed in the fourth version.
+const COLUMNS_OF_VERSION_4: &str =
+    "id, namespace, key, created_at, updated_at, execute_at, callback_type, callback_config, status, attempt, last_error,
+     next_attempt_at, executed_at, metadata, correlation_id, retry_policy, delivery, revision";
+
 /// The ninth timer, as the fourth version registers it.
 const CREATE_OF_VERSION_4: &str = "
     INSERT INTO definition (id, asked, execute_at, created_at, updated_at, revision, namespace, callback_type, delivery,
@@ -242,10 +269,7 @@ async fn what_version_4_said_of_timers_is_said_as_before_beside_their_options() 
     let url = of_version_4();
     throwaway::postgres()
         .query(&url, "UPDATE definition SET delivery = 'at_most_once', correlation_id = 'c-5' WHERE id::text LIKE '%5'");
-    let columns =
-        "id, namespace, key, created_at, updated_at, execute_at, callback_type, callback_config, status, attempt, last_error,
-                   next_attempt_at, executed_at, metadata, correlation_id, retry_policy, delivery, revision";
-    let shown = format!("SELECT {columns} FROM timers ORDER BY id");
+    let shown = format!("SELECT {COLUMNS_OF_VERSION_4} FROM timers ORDER BY id");
     let before = throwaway::postgres().query(&url, &shown);
     assert_eq!(before.lines().count(), 7, "{before}");
     let store = open(&url).await;

@@ -47,6 +47,13 @@ fn version_4() -> Place {
     place
 }
 
+/// A database that the program of version 4 filled.
+fn filled_by_version_4() -> Place {
+    let place = Place::new();
+    place.shell().execute_batch(&format!("PRAGMA journal_mode = WAL;\n{}", include_str!("version_4.sql"))).unwrap();
+    place
+}
+
 /// What was registered with version 1, in the order of [`Status::ALL`].
 fn registered() -> [NewTimer; 5] {
     let policy = r#"{"max_retries":3,"initial_interval":"1s","backoff_multiplier":2.0,"max_interval":"60s"}"#;
@@ -173,8 +180,27 @@ async fn a_create_that_is_repeated_after_the_upgrade_is_the_same_timer() {
 }
 
 #[tokio::test]
+async fn what_the_program_of_version_4_left_is_carried_over_and_goes_on() {
+    let place = filled_by_version_4();
+    // The second time there is nothing left to do.
+    for _ in 0..2 {
+        let store = place.open();
+        store_conformance::version_4::is_carried_over(&store).await;
+        store_conformance::version_4::knows_repeated_creates(&store).await;
+    }
+    store_conformance::version_4::goes_on(&place.open()).await;
+    let checked: String = place.shell().query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(checked, "ok");
+}
+
+#[tokio::test]
 async fn what_version_4_said_of_timers_is_said_as_before_beside_their_options() {
-    let place = version_4();
+    for (place, timers) in [(version_4(), 5), (filled_by_version_4(), 11)] {
+        is_said_as_before(&place, timers);
+    }
+}
+
+fn is_said_as_before(place: &Place, timers: usize) {
     let shown = || -> Vec<String> {
         let shell = place.shell();
         let columns = "json_array(id, namespace, key, created_at, updated_at, execute_at, callback_type, callback_config, status, attempt, \
@@ -183,7 +209,7 @@ async fn what_version_4_said_of_timers_is_said_as_before_beside_their_options() 
         statement.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
     };
     let before = shown();
-    assert!(before.len() == 5 && before.iter().any(|timer| timer.contains("at_most_once")), "{before:#?}");
+    assert!(before.len() == timers && before.iter().any(|timer| timer.contains("at_most_once")), "{before:#?}");
     drop(place.open());
     assert_eq!(shown(), before);
     let options: i64 = place.shell().query_row("SELECT count(options) FROM timers", [], |row| row.get(0)).unwrap();
