@@ -71,7 +71,7 @@ impl<D: Deliver> Pipeline<D> {
         background.close();
         // Steps that still wait for a store that is away are given up: they would change nothing any more.
         let _ = tokio::time::timeout(RELEASE_TIME, background.wait()).await;
-        match tokio::time::timeout(RELEASE_TIME, self.depart()).await {
+        match tokio::time::timeout(RELEASE_TIME, self.end_lease()).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "the store did not take the leave; the lease of this node will run out"),
             Err(_) => tracing::warn!("the store did not answer; the lease of this node will run out"),
@@ -84,9 +84,9 @@ impl<D: Deliver> Pipeline<D> {
         self.heartbeats.run(async move { scheduler.leave().await }).await
     }
 
-    async fn depart(&self) -> StoreResult<()> {
+    async fn end_lease(&self) -> StoreResult<()> {
         let scheduler = Arc::clone(&self.scheduler);
-        self.heartbeats.run(async move { scheduler.depart().await }).await
+        self.heartbeats.run(async move { scheduler.end_lease().await }).await
     }
 
     /// Waits for something to be due, claims it, starts it, until `stop`. No error ends it.

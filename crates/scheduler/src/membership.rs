@@ -263,7 +263,7 @@ impl Membership {
     }
 
     /// Ends the lease. Nothing is under way any more.
-    pub async fn depart(&self) -> StoreResult<()> {
+    pub async fn end_lease(&self) -> StoreResult<()> {
         {
             let mut state = self.state();
             let held = state.held_shards.all();

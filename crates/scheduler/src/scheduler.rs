@@ -118,8 +118,8 @@ impl Scheduler {
     }
 
     /// Ends the lease. Nothing is under way any more.
-    pub async fn depart(&self) -> StoreResult<()> {
-        self.membership.depart().await
+    pub async fn end_lease(&self) -> StoreResult<()> {
+        self.membership.end_lease().await
     }
 
     /// Completes when there may be claims that no node will settle, and after `longest` in any case.

@@ -187,8 +187,11 @@ impl MysqlStore {
 /// The metrics of this crate.
 pub const METRICS: &[Metric] = &[
     Metric::histogram("timer_mysql_create_batch_timers", "Timers written by one statement."),
-    Metric::counter("timer_mysql_sessions_discarded_total", "Sessions with MySQL that broke or did not answer in time, by lane.")
-        .by(&[("lane", &["callers", "lists", "bulk", "scheduler", "ownership", "events", "nudges"])]),
+    Metric::counter(
+        "timer_mysql_sessions_discarded_total",
+        "Sessions with MySQL that broke or did not answer in time, by bulkhead.",
+    )
+    .by(&[("lane", &["callers", "lists", "bulk", "scheduler", "ownership", "events", "nudges"])]),
     Metric::counter("timer_mysql_contention_total", "Transactions made again because other sessions were in their way."),
 ];
 

@@ -236,7 +236,7 @@ pub const METRICS: &[Metric] = &[
     Metric::histogram("timer_postgres_create_batch_timers", "Timers written by one statement."),
     Metric::counter(
         "timer_postgres_sessions_discarded_total",
-        "Sessions with PostgreSQL that broke or did not answer in time, by lane.",
+        "Sessions with PostgreSQL that broke or did not answer in time, by bulkhead.",
     )
     .by(&[("lane", &["callers", "lists", "bulk", "scheduler", "ownership", "events", "nudges"])]),
     Metric::counter(

@@ -71,7 +71,7 @@ pub trait Write: Send + 'static {
 /// The way to the writer.
 pub struct Writer {
     queue: Option<mpsc::Sender<Box<dyn Queued>>>,
-    room_kib: Arc<Semaphore>,
+    permits_kib: Arc<Semaphore>,
     thread: Option<JoinHandle<()>>,
     commits: Arc<AtomicU64>,
     progress: Arc<Progress>,
@@ -112,7 +112,7 @@ impl Writer {
             std::thread::Builder::new().name("sqlite-writer".to_owned()).spawn(move || worker.run(Batches::of(receiver)))?;
         Ok(Self {
             queue: Some(sender),
-            room_kib: Arc::new(Semaphore::new(QUEUED_KIB_MAX as usize)),
+            permits_kib: Arc::new(Semaphore::new(QUEUED_KIB_MAX as usize)),
             thread: Some(thread),
             commits,
             progress,
@@ -125,12 +125,12 @@ impl Writer {
         let (reply, answer) = oneshot::channel();
         let queue = self.queue.as_ref().ok_or_else(gone)?;
         let kib = u32::try_from(work.bytes().div_ceil(1024)).unwrap_or(u32::MAX).min(QUEUED_KIB_MAX);
-        let room = match Arc::clone(&self.room_kib).try_acquire_many_owned(kib) {
-            Ok(room) => room,
-            Err(_) => Arc::clone(&self.room_kib).acquire_many_owned(kib).await.map_err(|_| gone())?,
+        let permit = match Arc::clone(&self.permits_kib).try_acquire_many_owned(kib) {
+            Ok(permit) => permit,
+            Err(_) => Arc::clone(&self.permits_kib).acquire_many_owned(kib).await.map_err(|_| gone())?,
         };
         let runtime = Handle::try_current().ok();
-        queue.send(Box::new(Request { work, outcome: None, reply, runtime, _room: room })).await.map_err(|_| gone())?;
+        queue.send(Box::new(Request { work, outcome: None, reply, runtime, _permit: permit })).await.map_err(|_| gone())?;
         answer.await.map_err(|_| StoreError::Unknown("the writer stopped before it answered".into()))?
     }
 
@@ -170,7 +170,7 @@ struct Request<W: Write> {
     reply: oneshot::Sender<StoreResult<(W, W::Answer)>>,
     /// Where the caller waits.
     runtime: Option<Handle>,
-    _room: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 /// A request of any kind.

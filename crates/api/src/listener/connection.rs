@@ -49,7 +49,7 @@ pub(super) async fn serve(
     let connected = Connected { address, stopping: shutdown.clone() };
     let routes = Routes { router: router.clone(), base_path, in_flight: in_flight.clone(), scope, connected };
     let mut connection = http1::Builder::new()
-        // The gate keeps the times and counts the headers, and hands on no head that is not whole and right.
+        // The strict reader keeps the times and counts the headers, and hands on no head that is not whole and right.
         .header_read_timeout(None)
         // Neither does it read while a request is being answered, so that there is nothing to look for then.
         .half_close(true)

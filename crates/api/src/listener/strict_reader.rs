@@ -38,8 +38,8 @@ use crate::{BasePath, Limits, dialect::ApiDialect, error::ApiError};
 
 const READ_BYTES: usize = 4 * 1024;
 
-/// Whether a request is being answered: said by the service, heeded by the gate. And whether the connection must leave for another
-/// one when none is.
+/// Whether a request is being answered: said by the service, heeded by the strict reader. And whether the connection must leave for
+/// another one when none is.
 #[derive(Default)]
 pub(super) struct RequestInFlight {
     is_on: AtomicBool,
@@ -113,7 +113,7 @@ pub(super) struct StrictReader {
     fault: Option<Fault>,
 }
 
-/// Why the gate was shut, and at which dialect.
+/// Why a request was refused, and in which dialect.
 pub(super) struct Fault {
     pub dialect: ApiDialect,
     pub error: ApiError,
@@ -135,12 +135,12 @@ impl StrictReader {
         }
     }
 
-    /// The socket, and why the gate was shut if it was.
+    /// The socket, and why a request was refused if one was.
     pub(super) fn into_parts(self) -> (TcpStream, Option<Fault>) {
         (self.socket, self.fault)
     }
 
-    fn shut(&mut self, error: ApiError) -> io::Error {
+    fn refuse(&mut self, error: ApiError) -> io::Error {
         self.fault = Some(Fault { dialect: ApiDialect::of_head(&self.held, &self.base_path), error });
         io::Error::new(io::ErrorKind::InvalidData, "the request was refused")
     }
@@ -189,7 +189,7 @@ impl StrictReader {
                     return Poll::Ready(Ok(true));
                 }
                 Ok(Scan::Incomplete) => {}
-                Err(error) => return Poll::Ready(Err(self.shut(error))),
+                Err(error) => return Poll::Ready(Err(self.refuse(error))),
             }
             match self.poll_fill(cx)? {
                 Poll::Ready(true) => {}
@@ -197,7 +197,7 @@ impl StrictReader {
                 Poll::Pending if self.in_flight.poll_leave(cx) => return Poll::Ready(Ok(false)),
                 Poll::Pending => {
                     ready!(self.deadline.poll_end(cx, self.limits.head_time_max));
-                    return Poll::Ready(Err(self.shut(ApiError::HeadTooSlow)));
+                    return Poll::Ready(Err(self.refuse(ApiError::HeadTooSlow)));
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! An operation that this node carries out: it belongs to the node by a lease, and to others after a time slice.
+//! An operation that this node carries out: it belongs to the node by a lease, and to other nodes after a time slice.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::BulkWork;
 
 /// For how long an operation is its node's after each page. Another node goes on with it when this has run out.
 pub const LEASE: Span = Span::from_secs(5);
-/// For how long timers of one operation are changed before the next one has its turn.
+/// For how long timers of one operation are changed before another operation is carried out.
 pub const TIME_SLICE: Duration = Duration::from_secs(2);
 
 pub struct LeasedOperation {

@@ -117,9 +117,9 @@ async fn claims_are_looked_for_at_once_when_a_node_is_gone() {
 }
 
 #[tokio::test]
-async fn a_node_that_departs_leaves_everything_to_others_at_once() {
+async fn a_node_that_ends_its_lease_leaves_everything_to_other_nodes_at_once() {
     let rig = Rig::started().await;
-    rig.scheduler.depart().await.unwrap();
+    rig.scheduler.end_lease().await.unwrap();
     assert_eq!(rig.another().beat_once().await.unwrap(), 4);
 }
 
@@ -144,7 +144,7 @@ async fn what_a_leaving_node_does_not_finish_is_taken_up_once_it_lives_no_more()
     rig.scheduler.leave().await.unwrap();
     let successor = rig.another();
     successor.beat_once().await.unwrap();
-    rig.scheduler.depart().await.unwrap();
+    rig.scheduler.end_lease().await.unwrap();
     assert_eq!(successor.expired_once().await.unwrap()[0].entry.id, ids[0]);
     rig.scheduler.beat_once().await.unwrap();
     rig.clock.advance(secs(5));

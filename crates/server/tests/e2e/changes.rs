@@ -24,7 +24,7 @@ const BEFORE_ITS_TIME: &str = "4s";
 
 for_each_store!(mariadb too:
     a_timer_moved_to_another_host_before_its_time_fires_once_and_there,
-    a_timer_moved_to_another_host_while_it_waits_for_a_place_fires_once_and_there,
+    a_timer_moved_to_another_host_while_it_waits_for_a_permit_fires_once_and_there,
     a_corrected_callback_is_called_at_the_time_of_its_retry,
     a_corrected_callback_is_not_overdue_because_it_is_a_retry,
     a_repeated_create_finds_its_timer_just_before_and_after_it_is_due,
@@ -82,7 +82,7 @@ async fn a_timer_moved_to_another_host_before_its_time_fires_once_and_there(back
     service.stop().await;
 }
 
-async fn a_timer_moved_to_another_host_while_it_waits_for_a_place_fires_once_and_there(backend: Backend) {
+async fn a_timer_moved_to_another_host_while_it_waits_for_a_permit_fires_once_and_there(backend: Backend) {
     let _machine = beside_others().await;
     let mut service = Service::start_with(&backend, &[("MIN_DELAY", "0s"), PERMITS]).await;
     let client = service.client();

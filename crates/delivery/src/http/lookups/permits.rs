@@ -8,8 +8,8 @@ use std::{
 use domain::{FairShare, TenantId};
 use tokio::sync::oneshot;
 
-/// A tenant waits behind its own only: those that hold their share do not keep others from theirs. When there are none left,
-/// tenants get the next ones in turn.
+/// A tenant waits behind its own only: tenants that hold their share do not keep other tenants from theirs. When there are none left,
+/// tenants get the next ones round-robin.
 pub(super) struct Permits(Arc<Mutex<State>>);
 
 /// One lookup. Given back when it is dropped.
@@ -22,7 +22,7 @@ struct State {
     free: usize,
     held: HashMap<TenantId, usize>,
     waiting: HashMap<TenantId, VecDeque<oneshot::Sender<Permit>>>,
-    /// Tenants that wait, in the order of their turns.
+    /// Tenants that wait, in the order of the round-robin.
     rotation: VecDeque<TenantId>,
 }
 
@@ -83,7 +83,7 @@ impl State {
         granted
     }
 
-    /// Whose turn it is, if one that waits may have a permit. It is counted as taken.
+    /// The next tenant of the round-robin that may have a permit, if one of those that wait may. It is counted as taken.
     fn next(&mut self) -> Option<(TenantId, oneshot::Sender<Permit>)> {
         for _ in 0..self.rotation.len() {
             let tenant = self.rotation.pop_front()?;
