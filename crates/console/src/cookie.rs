@@ -9,9 +9,9 @@ pub(crate) fn read<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     pairs.find_map(|(named, value)| (named == name).then_some(value))
 }
 
-/// How a cookie is to be kept.
+/// The attributes of a cookie that is set.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Kept<'a> {
+pub(crate) struct CookieAttributes<'a> {
     pub path: &'a str,
     pub is_secure: bool,
     /// Whether scripts may not read it.
@@ -21,11 +21,11 @@ pub(crate) struct Kept<'a> {
 
 /// The header that sets a cookie, which comes along when a link of another site is followed, so that a link from a chat opens its page;
 /// requests that change something are checked for their origin. `None` where the value cannot stand in a header.
-pub(crate) fn write(name: &str, value: &str, kept: Kept<'_>) -> Option<HeaderValue> {
-    let secure = if kept.is_secure { "; Secure" } else { "" };
-    let http_only = if kept.is_http_only { "; HttpOnly" } else { "" };
-    let path = if kept.path.is_empty() { "/" } else { kept.path };
-    let text = format!("{name}={value}; Path={path}; Max-Age={}; SameSite=Lax{http_only}{secure}", kept.seconds);
+pub(crate) fn write(name: &str, value: &str, attributes: CookieAttributes<'_>) -> Option<HeaderValue> {
+    let secure = if attributes.is_secure { "; Secure" } else { "" };
+    let http_only = if attributes.is_http_only { "; HttpOnly" } else { "" };
+    let path = if attributes.path.is_empty() { "/" } else { attributes.path };
+    let text = format!("{name}={value}; Path={path}; Max-Age={}; SameSite=Lax{http_only}{secure}", attributes.seconds);
     HeaderValue::try_from(text).ok()
 }
 

@@ -18,7 +18,7 @@ use subtle::ConstantTimeEq;
 
 use crate::{
     Shared, cookie,
-    cookie::Kept,
+    cookie::CookieAttributes,
     fields::{Fields, Form},
     frame,
     origin::Transport,
@@ -178,8 +178,8 @@ fn set_session(response: &mut Response, shared: &Shared, transport: Transport, v
     let own = format!("{}/console", shared.config.base_path);
     // A name with the prefix `__Host-` demands the root.
     let path = if is_secure { "/" } else { own.as_str() };
-    let kept = Kept { path, is_secure, is_http_only: true, seconds };
-    if let Some(set) = cookie::write(transport.cookie_name(), value, kept) {
+    let attributes = CookieAttributes { path, is_secure, is_http_only: true, seconds };
+    if let Some(set) = cookie::write(transport.cookie_name(), value, attributes) {
         response.headers_mut().append(header::SET_COOKIE, set);
     }
 }

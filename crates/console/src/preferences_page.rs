@@ -11,7 +11,7 @@ use maud::{Markup, html};
 
 use crate::{
     Shared,
-    cookie::{self, Kept},
+    cookie::{self, CookieAttributes},
     fields::Form,
     frame,
     preference_switches::shortcuts_list,
@@ -38,8 +38,8 @@ pub(crate) async fn set(State(shared): State<Arc<Shared>>, visitor: Visitor, For
     let named = chosen(&ZONE).filter(|(_, value)| is_zone_name(value)).map(|(_, value)| (NAMED_ZONE_COOKIE, value));
     for (name, value) in ALL.into_iter().filter_map(chosen).chain(named) {
         // The script reads them.
-        let kept = Kept { path: &path, is_secure: false, is_http_only: false, seconds: KEPT_SECONDS };
-        if let Some(set) = cookie::write(name, value, kept) {
+        let attributes = CookieAttributes { path: &path, is_secure: false, is_http_only: false, seconds: KEPT_SECONDS };
+        if let Some(set) = cookie::write(name, value, attributes) {
             response.headers_mut().append(header::SET_COOKIE, set);
         }
     }
