@@ -81,7 +81,7 @@ pub(crate) struct Answer<T> {
     pub status: StatusCode,
     pub message: &'static str,
     pub data: T,
-    /// Of the timer that it tells of, if it tells of one.
+    /// The revision of the timer that it tells of, if it tells of one.
     pub revision: Option<u32>,
 }
 

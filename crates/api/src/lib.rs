@@ -165,7 +165,7 @@ pub(crate) struct Shared {
 /// The connection that a request came over.
 #[derive(Debug, Clone)]
 pub(crate) struct Connected {
-    /// Of all clients behind one proxy, that of the proxy.
+    /// The address of the client. All clients behind one proxy have that of the proxy.
     pub address: IpAddr,
     /// The shutdown of the listener: an answer that would never end ends then.
     pub stopping: CancellationToken,

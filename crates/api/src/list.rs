@@ -16,7 +16,7 @@ use crate::{
     view::TimerView,
 };
 
-/// With a page of one timer.
+/// The largest offset, with which a page has one timer.
 const OFFSET_MAX: u64 = limits::PASSED_OVER_MAX - 1;
 
 /// One page of a list.

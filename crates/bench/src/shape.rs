@@ -40,7 +40,7 @@ pub enum Shape {
     Slow(Slow),
     Pile,
     Climb(Climb),
-    /// With the rates of lists that are compared; 0 is none.
+    /// A mixed load, with the rates of lists that are compared; 0 is none.
     Mixed(Mixed, &'static [u32]),
 }
 

@@ -18,7 +18,7 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 #[derive(Debug, Clone)]
 pub struct Request {
     method: Method,
-    /// With its query.
+    /// The path with its query.
     path: String,
     body: Option<String>,
     headers: Vec<(header::HeaderName, String)>,

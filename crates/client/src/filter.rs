@@ -18,7 +18,7 @@ impl Filter {
         Self(self.0.without(&name).with(name, value))
     }
 
-    /// With one of these, separated by commas.
+    /// Timers with one of these statuses, separated by commas.
     #[must_use]
     pub fn status(self, status: impl Into<String>) -> Self {
         self.with("status", status)
@@ -59,7 +59,7 @@ impl Filter {
         self.with("error", part)
     }
 
-    /// With this scalar at this path of their metadata.
+    /// Timers with this scalar at this path of their metadata.
     #[must_use]
     pub fn metadata(self, path: &str, value: impl Into<String>) -> Self {
         self.with(format!("metadata.{path}"), value)

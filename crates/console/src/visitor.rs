@@ -63,7 +63,7 @@ impl Visitor {
         self.commands.caller.may_write() && self.shared.config.mode == ConsoleMode::On
     }
 
-    /// For pages that exist for their form only: it is not shown where it could not be sent.
+    /// Refuses a page that exists for its form only, where the form could not be sent.
     pub(crate) fn check_may_write(&self) -> Result<(), Problem> {
         if self.shared.config.mode == ConsoleMode::ReadOnly {
             return Err(Problem::ReadOnlyConsole);

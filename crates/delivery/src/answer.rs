@@ -6,7 +6,7 @@ use crate::{Failure, FailureKind, Outcome};
 #[derive(Debug)]
 pub struct Answer {
     pub outcome: Outcome,
-    /// Of an HTTP receiver that answered.
+    /// The status of an HTTP receiver that answered.
     pub status: Option<u16>,
     /// Those of its headers that are kept with a record.
     pub headers: Vec<(String, String)>,

@@ -25,13 +25,13 @@ pub struct Config {
     /// Without them calls are not signed.
     pub signing: Option<SigningSecrets>,
     pub namespaces: Arc<NamespaceRules>,
-    /// Of which attempts a record is made.
+    /// Which attempts are recorded.
     pub attempt_log: AttemptLog,
     /// How much of an answer's body is kept with a record; nothing of the answer where it is 0.
     pub answer_bytes_max: usize,
     /// How many connections may wait for their next call; as many as usual if it is not given, and never more.
     pub idle_connections_max: Option<usize>,
-    /// Of this program, for `User-Agent`.
+    /// The version of this program, for `User-Agent`.
     pub version: String,
     /// What this process is called in records of attempts.
     pub node: Option<String>,
@@ -63,7 +63,7 @@ pub struct Deliverer {
 }
 
 impl Deliverer {
-    /// For `http` callbacks. Reads the certificates of the machine.
+    /// Makes a deliverer of `http` callbacks. Reads the certificates of the machine.
     pub fn new(config: Config, clock: Arc<dyn Clock>) -> Result<Self, SetupError> {
         Self::with_outside(config, clock, Lookups::new(SystemNames), roots::of_this_machine())
     }

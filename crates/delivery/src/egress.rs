@@ -120,7 +120,7 @@ impl Policy {
     }
 }
 
-/// For the log at start: the policy in force, with what it opens.
+/// Shows the policy in force with what it opens, for the log at start.
 impl fmt::Display for Egress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.policy.as_str())?;

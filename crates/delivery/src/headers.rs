@@ -8,7 +8,7 @@ use crate::{call::Call, signing::unix_seconds};
 
 pub(crate) const CONTENT_TYPE: &str = "Content-Type";
 pub(crate) const JSON: &str = "application/json";
-/// Of a NATS message only.
+/// The header of the timer's key, which only NATS messages have.
 pub(crate) const TIMER_KEY: &str = "X-Timer-Key";
 
 pub(crate) struct Header<'a> {

@@ -81,7 +81,7 @@ struct Kept {
     body_bytes: usize,
     /// The `seq` of the last call.
     last: u64,
-    /// For each `webhook-id` the first call that is kept.
+    /// The first call that is kept, for each `webhook-id`.
     first_of: HashMap<String, u64>,
     is_closed: bool,
 }

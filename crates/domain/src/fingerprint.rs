@@ -27,7 +27,8 @@ impl Fingerprint {
         Self::of_texts(definition, callback_json)
     }
 
-    /// Of what the request said, also where it has no key: for a request that repeats an id, or chose one that is taken.
+    /// Makes the fingerprint of what the request said, also where it has no key: for a request that repeats an id, or chose one that is
+    /// taken.
     pub fn of_content(definition: &Definition) -> Self {
         Self::of_texts(definition, &definition.callback.to_json())
     }

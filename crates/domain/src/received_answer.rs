@@ -30,7 +30,7 @@ pub(crate) struct StoredAnswer {
 }
 
 impl ReceivedAnswer {
-    /// Of an answer that began with `body`. A character that is cut off at its end is left out.
+    /// Makes the record of an answer that began with `body`. A character that is cut off at its end is left out.
     pub fn new(headers: Vec<(String, String)>, body: &[u8]) -> Self {
         let body = match std::str::from_utf8(body) {
             Ok(text) => AnswerBody::Text(text.to_owned()),

@@ -30,7 +30,7 @@ impl FollowUp {
 /// Follow-ups are registered before the end is recorded: after a crash in between, the same end leads to the same timer, which is
 /// there already.
 impl<D: Deliver> Pipeline<D> {
-    /// For as long as it takes: an end without its follow-up would be one that is never told.
+    /// Registers a follow-up, for as long as it takes: an end without its follow-up would be one that is never told.
     pub(crate) async fn register_until_stored(&self, follow_up: FollowUp) {
         let mut backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(1));
         while let Err(error) = self.register(std::slice::from_ref(&follow_up)).await {

@@ -88,7 +88,7 @@ const fn after_failure(error: &StoreError, results: usize, tries: u32, takes_wri
 /// What the store said to a batch.
 #[derive(Debug)]
 pub(crate) struct Answered {
-    /// For each result whether it counted.
+    /// Whether each result counted.
     pub counted: Vec<bool>,
     /// How many were set aside. None of them counted.
     pub set_aside: usize,

@@ -11,7 +11,7 @@ pub struct Linger {
 }
 
 impl Linger {
-    /// For claims and settlements alike.
+    /// How long claims and settlements linger beside a commit that is under way.
     pub const BESIDE_A_COMMIT: Self = Self { worthwhile: 64, longest: Duration::from_millis(5) };
 
     /// Whether a batch is committed now: no other commit is under way, or `has` finds as many entries as it is asked for.

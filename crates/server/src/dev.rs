@@ -67,7 +67,7 @@ fn check_signature(secrets: Option<SigningSecrets>) -> CheckSignature {
     })
 }
 
-/// For a program that has started this one: the only line on standard output.
+/// Prints the only line on standard output, for a program that has started this one.
 fn print_ready(settings: &Settings, started: &Started, receiver: SocketAddr) {
     let url = format!("http://{}{}", started.address, settings.base_path.as_str());
     // Of two, the first is the new one.

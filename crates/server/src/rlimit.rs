@@ -3,7 +3,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// For everything that is neither a call nor a request: the database, the log, NATS, lookups.
+/// The open files of everything that is neither a call nor a request: the database, the log, NATS, lookups.
 const RESERVED: u64 = 64;
 /// Fewer calls at once would make the service useless; if even they do not fit, some wait.
 const CALLS_MIN: u64 = 16;

@@ -75,7 +75,7 @@ impl DynamodbDatabase {
     }
 }
 
-/// With credentials that no one else has given: a DynamoDB Local wants some, and takes any.
+/// Uses credentials that are made up: a DynamoDB Local wants some, and takes any.
 fn local(address: &Address) -> Builder {
     let region = address.region.clone().unwrap_or_else(|| LOCAL_REGION.to_owned());
     aws_sdk_dynamodb::Config::builder()
@@ -85,7 +85,7 @@ fn local(address: &Address) -> Builder {
         .http_client(aws_smithy_http_client::Builder::new().build_http())
 }
 
-/// With the credentials of the environment, of a profile, of a web identity, or of the container or machine.
+/// Uses the credentials of the environment, of a profile, of a web identity, or of the container or machine.
 async fn on_aws(address: &Address) -> Result<Builder, OpenError> {
     let http: SharedHttpClient =
         aws_smithy_http_client::Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();

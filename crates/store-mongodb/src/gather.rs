@@ -48,7 +48,7 @@ pub struct Queue<J> {
 }
 
 impl<J: Job> Queue<J> {
-    /// With so many commands under way at once, at most.
+    /// Makes a queue that has at most so many commands under way at once.
     pub const fn new(tasks_max: usize) -> Self {
         Self { waiting: Mutex::new(Waiting { jobs: VecDeque::new(), tasks: 0 }), tasks_max }
     }

@@ -40,7 +40,7 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Of the texts that may be long.
+    /// How many bytes the texts have that may be long.
     fn long_bytes(&self) -> usize {
         self.detail.map_or(0, str::len) + self.answer.as_ref().map_or(0, String::len)
     }

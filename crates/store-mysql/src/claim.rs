@@ -150,7 +150,7 @@ struct Take(Arc<Wanted>);
 struct Taken {
     /// How many are pending still, because another session is changing them.
     passed_over: i64,
-    /// Of the first portion of the entries, what carries the token; `None` where it has yet to be read.
+    /// What carries the token, of the first portion of the entries; `None` where it has yet to be read.
     first: Option<Vec<Claimed>>,
 }
 

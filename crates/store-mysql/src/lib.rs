@@ -103,7 +103,7 @@ const SCHEDULER: BulkheadConfig =
 /// Shorter than a node's lease: a session that hangs must leave time for another try before the shards are lost.
 const OWNERSHIP: BulkheadConfig =
     BulkheadConfig { name: "ownership", sessions_max: 2, lock_timeout: Duration::from_secs(1), deadline: Duration::from_secs(2) };
-/// For streams of events. Opened with the first of them.
+/// The bulkhead of streams of events. It is opened with the first of them.
 const EVENTS: BulkheadConfig =
     BulkheadConfig { name: "events", sessions_max: 2, lock_timeout: LOCK_TIMEOUT, deadline: Duration::from_secs(5) };
 /// No call waits for these, and a late one is worth nothing.

@@ -30,7 +30,7 @@ use crate::{
 
 pub(crate) const LOCK_CLAIMS: &str = sql!("sql/lock_claims.sql");
 pub(crate) const FINISH: &str = sql!("sql/finish.sql");
-/// For a batch that met an outcome.
+/// Finishes a batch that met an outcome.
 pub(crate) const FINISH_AGAIN: &str = sql!("sql/finish_again.sql");
 pub(crate) const POSTPONE: &str = sql!("sql/postpone.sql");
 pub(crate) const POSTPONE_DEFINITION: &str = sql!("sql/postpone_definition.sql");

@@ -22,7 +22,7 @@ impl ShardGate {
         Self { is_shut: dialect == Dialect::Tidb, claims: Mutex::default(), shards: Mutex::default() }
     }
 
-    /// For a call that claims.
+    /// Waits until a call may claim.
     pub async fn claim(&self) -> Option<Through<'_>> {
         if !self.is_shut {
             return None;
@@ -31,7 +31,7 @@ impl ShardGate {
         Some(Through([Some(self.shards.lock().await), Some(claims)]))
     }
 
-    /// For a call that acquires or releases shards.
+    /// Waits until a call may acquire or release shards.
     pub async fn change(&self) -> Option<Through<'_>> {
         if !self.is_shut {
             return None;

@@ -130,7 +130,7 @@ fn with_hint(statement: &str) -> String {
     }
 }
 
-/// With `given` in the place of each `JSON_TABLE(text, '$[*]' COLUMNS (name TYPE PATH '$.name', …))`. A text that is written into the statement
+/// Puts `given` in the place of each `JSON_TABLE(text, '$[*]' COLUMNS (name TYPE PATH '$.name', …))`. A text that is written into the statement
 /// is put there first; one that is bound was, see [`crate::session::Session::given`].
 fn without_json_table(statement: &str) -> String {
     const CALL: &str = "JSON_TABLE(";

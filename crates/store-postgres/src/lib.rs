@@ -126,7 +126,7 @@ const OWNERSHIP: BulkheadConfig = BulkheadConfig {
     planning: Planning::Keyed,
 };
 
-/// For streams of events. Opened with the first of them.
+/// The bulkhead of streams of events. It is opened with the first of them.
 const EVENTS: BulkheadConfig = BulkheadConfig {
     name: "events",
     sessions_max: 2,

@@ -37,7 +37,7 @@ const LOCK: i64 = 0x7469_6d65_7200;
 /// How long one try waits for a table: less than the `lock_timeout` of other sessions, which wait behind it meanwhile.
 const TABLE_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '1s'";
 const PAUSE: Duration = Duration::from_secs(1);
-/// With their pauses about a minute.
+/// How often a lock is tried for: with the pauses, about a minute.
 const TRIES_MAX: u32 = 30;
 const TABLES_IN_USE: &str = "another session, such as a backup or a long query, has kept one of its tables locked for a minute: \
                              start again when it has ended";

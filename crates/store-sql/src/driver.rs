@@ -27,7 +27,7 @@ pub trait Driver: Debug + Send + Sync + 'static {
 /// Why there is no session. Nothing was sent.
 #[derive(Debug)]
 pub struct NoSession {
-    /// For the log. Never shows a password.
+    /// The cause, for the log. It never shows a password.
     pub cause: Cause,
     /// Whether the same may succeed a moment later: the server does not listen yet, is starting, or has too many sessions.
     pub is_passing: bool,

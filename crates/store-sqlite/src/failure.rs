@@ -28,7 +28,7 @@ impl From<store::Unreadable> for Failure {
     }
 }
 
-/// For everything but the commit itself: what failed here is rolled back, so nothing was done.
+/// Says what a failure of anything but the commit itself means: what failed here is rolled back, so nothing was done.
 fn classify(error: Error) -> StoreError {
     let kind: fn(Cause) -> StoreError = match &error {
         Error::SqliteFailure(code, _) => match code.code {
@@ -46,8 +46,8 @@ fn classify(error: Error) -> StoreError {
     kind(Cause::of(error))
 }
 
-/// For the commit. When the sync fails the log may still hold the whole transaction: this process goes on without it,
-/// but one that dies right now would find it there.
+/// Says what a failure of the commit means. When the sync fails the log may still hold the whole transaction: this process goes on
+/// without it, but one that dies right now would find it there.
 pub fn classify_commit(error: Error) -> StoreError {
     match &error {
         Error::SqliteFailure(code, _) if matches!(code.extended_code, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => {

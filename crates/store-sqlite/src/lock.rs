@@ -23,7 +23,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Of the database at `path`, or of the one that will be there.
+    /// Locks the database at `path`, or the one that will be there.
     pub fn take(path: &Path) -> Result<Self, OpenError> {
         let not_allowed = |cause| OpenError::NotAllowed { path: path.to_owned(), cause };
         let file = open_or_create(&beside(path, ".lock")).map_err(not_allowed)?;
@@ -36,7 +36,7 @@ impl Lock {
         }
     }
 
-    /// For noticing when it is taken away.
+    /// Makes what notices when the database is taken away.
     pub fn presence(&self, path: &Path, commit: i32) -> io::Result<Presence> {
         let database = self.database.as_ref().ok_or(io::ErrorKind::NotFound)?;
         Presence::of(Arc::clone(database), path, commit)

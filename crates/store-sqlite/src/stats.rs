@@ -202,8 +202,8 @@ fn namespace_counts(
     Ok(counts)
 }
 
-/// Of each namespace that has something overdue, as far as the budget lets it be looked for. The oldest come first, so what is
-/// missed then is younger than what is found.
+/// Finds the oldest overdue timer of each namespace that has one, as far as the budget lets it be looked for. The oldest come first, so
+/// what is missed then is younger than what is found.
 fn oldest_overdue(connection: &Connection, now: Timestamp, budget: &Budget) -> Result<BTreeMap<String, Timestamp>, Failure> {
     let mut oldest: BTreeMap<String, Timestamp> = BTreeMap::new();
     let mut statement = connection.prepare_cached(OVERDUE_OF_NAMESPACES)?;

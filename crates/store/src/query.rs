@@ -119,7 +119,7 @@ impl PartialEq<u64> for Count {
 /// How many timers of a group there are.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GroupCount {
-    /// For each status that at least one of them has.
+    /// How many have each status that at least one of them has.
     pub by_status: BTreeMap<Status, u64>,
     /// There are more than [`COUNTED_MAX`], and only so many were counted.
     pub is_capped: bool,

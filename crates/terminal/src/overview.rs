@@ -18,9 +18,9 @@ pub struct Overview {
     pub url: String,
     pub at: String,
     pub counts: Vec<(String, u64)>,
-    /// Of the last hour, minute by minute.
+    /// What was fired in the last hour, minute by minute.
     pub fired: Vec<Value>,
-    /// Of the next hour, minute by minute.
+    /// How many timers are due in the next hour, minute by minute.
     pub due: Vec<u64>,
     pub next: Vec<Value>,
     pub destinations: Vec<Value>,

@@ -49,7 +49,7 @@ enum Kind {
     Mysql {
         root: PathBuf,
     },
-    /// With its storage in the same process.
+    /// A TiDB with its storage in the same process.
     Tidb {
         program: PathBuf,
     },

@@ -40,7 +40,7 @@ pub struct Mixed {
     pub rate: u32,
     /// How many of each.
     pub count: u64,
-    /// For creates, and as many for cancels.
+    /// How many connections creates have; cancels have as many.
     pub connections: usize,
 }
 

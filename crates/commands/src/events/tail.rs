@@ -17,7 +17,7 @@ const POLL_PAUSE: Duration = Duration::from_millis(250);
 const REST_FACTOR: u32 = 4;
 const FAILURE_PAUSES: Backoff = Backoff::new(POLL_PAUSE, Duration::from_secs(5));
 const PAGE_EVENTS: usize = 2_000;
-/// For clocks that count in milliseconds. By more than this the clock of the database goes back only when it is set.
+/// A slack for clocks that count in milliseconds. By more than this the clock of the database goes back only when it is set.
 const SLACK: Span = Span::from_micros_clamped(50_000);
 /// How far behind a watermark an event may still appear: see [`PROMPT_WITHIN`].
 const BEHIND: Span = Span::from_micros_clamped(PROMPT_WITHIN.as_micros() + SLACK.as_micros());

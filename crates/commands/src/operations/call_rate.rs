@@ -25,7 +25,7 @@ impl CallRate {
         Self { before: count(), count, since: Instant::now(), is_high: false }
     }
 
-    /// Of the last window that is over.
+    /// Whether so many calls were made in the last window that is over.
     pub fn is_high(&mut self) -> bool {
         let elapsed = self.since.elapsed();
         if elapsed >= WINDOW {

@@ -90,7 +90,7 @@ fn whole_seconds(span: Span) -> Span {
     Span::from_micros_clamped(span.as_secs_up() * 1_000_000)
 }
 
-/// With a digit behind the point where that tells something.
+/// Writes a rate, with a digit behind the point where that tells something.
 fn rate(per_second: f64) -> String {
     match per_second {
         0.0 => "0".to_owned(),

@@ -261,7 +261,7 @@ fn worst(visitor: &Visitor, mut destinations: Vec<DestinationStatus>) -> Markup 
     }
 }
 
-/// For an installation without timers: how to make the first.
+/// Says how to make the first timer, in an installation without timers.
 fn first_steps(visitor: &Visitor) -> Markup {
     let receiver = visitor.shared.config.development.as_ref().map(|development| development.receiver.as_str());
     let url = format!("{}/hello", receiver.unwrap_or("https://your-service.example"));

@@ -119,7 +119,7 @@ impl Tile {
         Self { name, value, note: String::new(), class: "", words, list: Visitor::link_to_timers, title: None }
     }
 
-    /// Of timers whose time is still to come: the soonest first.
+    /// Makes the tile of timers whose time is still to come: its list begins with the soonest.
     fn of_waiting(name: &'static str, counted: Counted) -> Self {
         let note = if counted.count.is_estimate { "estimated" } else { "" };
         Self { note: note.to_owned(), list: Visitor::link_to_next_timers, ..Self::of(name, counted) }

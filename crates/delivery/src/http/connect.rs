@@ -33,7 +33,7 @@ use super::{
 };
 use crate::{Denied, Egress, SetupError, Shortage};
 
-/// For lookup, dialling and handshake together. A callback with a shorter timeout does not wait that long.
+/// How long lookup, dialling and handshake may take together. A callback with a shorter timeout does not wait that long.
 pub(super) const CONNECT_MAX: Duration = Duration::from_secs(5);
 
 /// How long a call waits for the addresses of its receiver before its own time begins.

@@ -224,7 +224,7 @@ fn what_could_not_be_claimed_is_due_again() {
     assert_eq!(fire(&mut window, 5), [1]);
 }
 
-/// Of a tenant, to a receiver of it.
+/// An entry of a tenant, to a receiver of it.
 fn entry_of(tenant: u64, seconds: i64, number: u128, receiver: u64) -> DueEntry {
     entry(seconds, number, tenant << 40 | receiver)
 }

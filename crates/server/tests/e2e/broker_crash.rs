@@ -17,7 +17,7 @@ const HEAP: usize = 400;
 const AHEAD_MICROS: Range<i64> = 0..3_000_000;
 /// On PostgreSQL a dead node's shards have no owner until their lease has run out, which takes seconds.
 const TAKE_OVER: Duration = Duration::from_secs(15);
-/// Of commands that were at hand at a kill.
+/// When commands that were at hand at a kill are delivered again.
 const DELIVERED_AGAIN_AFTER: Duration = Duration::from_secs(3);
 const DRAIN: Duration = Duration::from_secs(60);
 const SOON: Duration = Duration::from_secs(15);

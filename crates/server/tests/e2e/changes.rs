@@ -14,7 +14,7 @@ use crate::rig::{
 };
 
 const SOON: Duration = Duration::from_secs(15);
-/// Of each kind; several times the permits that a destination has.
+/// How many timers there are of each kind: several times the permits that a destination has.
 const GROUP: usize = 6;
 const PERMITS: (&str, &str) = ("IN_FLIGHT_PER_DESTINATION_MAX", "2");
 /// Long enough for the timers behind it to be changed while they wait for a permit, on a busy machine, too.

@@ -13,7 +13,7 @@ const MANY: usize = 100_000;
 const MANY_DUE_MICROS: i64 = 540_000_000;
 const OPERATION_TIME: Duration = Duration::from_secs(300);
 const REST: Duration = Duration::from_secs(5);
-/// Of one core; an idle service needs about as much.
+/// The part of one core that it may use at rest; an idle service needs about as much.
 const REST_CPU_MAX: f64 = 0.05;
 
 for_each_store!(mariadb too: a_paused_timer_waits_through_a_restart_and_fires_when_it_is_resumed);

@@ -9,7 +9,7 @@ use crate::rig::{
     wait_for_wall,
 };
 
-/// Of each kind.
+/// How many races there are of each kind.
 const RACES: usize = 200;
 const LEAD_MICROS: i64 = 5_000_000;
 const BETWEEN_MICROS: i64 = 5_000;

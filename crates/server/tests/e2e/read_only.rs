@@ -8,7 +8,7 @@ use crate::rig::{Backend, Client, Service, beside_others, blocking, callback_to,
 
 const WITHIN: Duration = Duration::from_secs(15);
 
-/// For every session from now on; those that are open are ended.
+/// Allows or forbids writing to every session from now on; those that are open are ended.
 fn allow_writing(backend: &Backend, allow: bool) {
     let read_only = if allow { "off" } else { "on" };
     let sql = format!(

@@ -13,7 +13,7 @@ use crate::rig::{
 
 const OLD: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const NEW: &str = "whsec_plJ3nmyCDGBKInavdOK15jsl/+k8vgcgNzIhhhhZ1Yg=";
-/// Of one namespace alone.
+/// The secret of one namespace alone.
 const OWN: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDazX0BxJ8LXA=";
 
 const CALLBACKS: usize = 1_000;

@@ -15,7 +15,7 @@ impl Parameters {
         self.push(literal::number(number))
     }
 
-    /// For a column that keeps a text as bytes.
+    /// Adds a text that is compared with a column of bytes.
     pub fn bytes(&mut self, text: &str) -> String {
         self.push(literal::bytes(text.as_bytes()))
     }

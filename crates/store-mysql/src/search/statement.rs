@@ -73,7 +73,7 @@ impl Statement {
         Ok(answer)
     }
 
-    /// For a statement of [`count`]: how many match, how many were looked at, and the last of those.
+    /// Runs a statement of [`count`]. Says how many match, how many were looked at, and the last of those.
     pub async fn count(mut self, session: &mut Session) -> Result<(u64, u64, Option<Cursor>), Failure> {
         let mut looked_at = None;
         if let Some(few) = &self.few {

@@ -222,7 +222,7 @@ fn within(time: &str, period: Period, parameters: &mut Parameters) -> String {
     format!("{}{}", from.unwrap_or_default(), to.unwrap_or_default())
 }
 
-/// For the index, which knows only the minute.
+/// Writes the condition for the index, which knows only the minute.
 fn within_minutes(period: Period, parameters: &mut Parameters) -> String {
     let minute = "(f.execute_at / 60000000)";
     let from = period.from.map(|from| format!(" AND {minute} >= {} / 60000000", parameters.bind(from.as_micros())));

@@ -73,7 +73,7 @@ async fn disturb(trial: &mut Trial) {
 
 /// Registers timers, and has several things done to each at once, to most of them when they are due.
 async fn race(asker: Asker, apis: Apis, timers: usize, mut numbers: StdRng) {
-    /// Of one caller.
+    /// The time between two timers of one caller.
     const BETWEEN: Duration = Duration::from_millis(60);
     let mut racing = JoinSet::new();
     for _ in 0..timers {

@@ -12,17 +12,17 @@ const PERMITS: u32 = 12;
 
 static MACHINE: Semaphore = Semaphore::const_new(PERMITS as usize);
 
-/// For tests that need little.
+/// Waits for the permit of a test that needs little.
 pub async fn beside_others() -> SemaphorePermit<'static> {
     permits(1).await
 }
 
-/// For tests that start several nodes, or keep a service or the disk busy.
+/// Waits for the permits of a test that starts several nodes, or keeps a service or the disk busy.
 pub async fn heavy() -> SemaphorePermit<'static> {
     permits(5).await
 }
 
-/// For tests that measure: no other test runs while this is held.
+/// Waits for all permits, for a test that measures: no other test runs while they are held.
 pub async fn alone() -> SemaphorePermit<'static> {
     permits(PERMITS).await
 }

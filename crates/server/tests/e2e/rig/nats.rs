@@ -67,7 +67,7 @@ impl Bus {
         Self::connect_as(url, ConnectOptions::new()).await
     }
 
-    /// For servers that ask who is there.
+    /// Connects to servers that ask who is there.
     pub async fn connect_as(urls: &str, options: ConnectOptions) -> Self {
         // The library asks for the default of the process.
         ring::default_provider().install_default().ok();
