@@ -19,6 +19,13 @@ const LAUNCH_ATTEMPTS_MAX: u32 = 5;
 const PORTS_LOST: &str = "nats-server found every port taken that was free a moment before";
 const PORT_LOST: &str = "another process has taken a port of the stopped nats-server";
 
+impl NatsBuilder {
+    /// Starts the server; returns once it takes connections and its JetStream answers.
+    pub fn start(self) -> Nats {
+        Nats::start_as(&self)
+    }
+}
+
 /// A server of its own, from `Nats::start()` to `drop`.
 #[derive(Debug)]
 pub struct Nats {

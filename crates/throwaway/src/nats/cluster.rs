@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::server::{Ports, Server};
 use super::settings::NatsBuilder;
-use super::{LAUNCH_ATTEMPTS_MAX, Nats, PORT_LOST, PORTS_LOST};
+use super::{LAUNCH_ATTEMPTS_MAX, PORT_LOST, PORTS_LOST};
 
 /// Servers on loopback that form one JetStream cluster, numbered from 0: `NatsCluster::start(3)` to `drop`.
 #[derive(Debug)]
@@ -16,10 +16,11 @@ pub struct NatsCluster {
 impl NatsCluster {
     /// Returns once the servers have elected a leader and every one of them can be given a replica of a stream.
     pub fn start(servers: usize) -> Self {
-        Nats::builder().start_cluster(servers)
+        Self::start_as(&NatsBuilder::new(), servers)
     }
 
-    pub(super) fn start_as(settings: &NatsBuilder, size: usize) -> Self {
+    /// Starts this many servers of this description as one cluster; returns once they have elected a leader.
+    pub fn start_as(settings: &NatsBuilder, size: usize) -> Self {
         // When another process takes a port between finding it and listening on it, all servers are set up anew, because they
         // know each other's ports.
         let servers = (0..LAUNCH_ATTEMPTS_MAX).find_map(|_| {

@@ -4,8 +4,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::Nats;
-use super::cluster::NatsCluster;
 use super::server::Ports;
 
 /// Explicit, because the server would otherwise derive the limit from the free memory and disk of the machine.
@@ -69,16 +67,6 @@ impl NatsBuilder {
         let absolute = |path: &Path| std::path::absolute(path).expect("the working directory is gone");
         self.tls = Some(Tls { certificate: absolute(certificate.as_ref()), key: absolute(key.as_ref()) });
         self
-    }
-
-    /// Starts the server; returns once it takes connections and its JetStream answers.
-    pub fn start(self) -> Nats {
-        Nats::start_as(&self)
-    }
-
-    /// Starts this many servers of this description as one cluster; returns once they have elected a leader.
-    pub fn start_cluster(self, servers: usize) -> NatsCluster {
-        NatsCluster::start_as(&self, servers)
     }
 
     pub(super) fn scheme(&self) -> &'static str {

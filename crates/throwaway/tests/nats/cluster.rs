@@ -36,7 +36,7 @@ fn a_stream_outlives_its_leader_which_then_comes_back() {
 
 #[test]
 fn a_cluster_that_was_down_altogether_comes_back_with_its_streams() {
-    let cluster = Nats::builder().sync_always(true).start_cluster(EVERYWHERE);
+    let cluster = NatsCluster::start_as(&Nats::builder().sync_always(true), EVERYWHERE);
     let mut client = Client::connect(&cluster.url(0));
     client.api("STREAM.CREATE.KEPT", &json!({ "name": "KEPT", "subjects": ["kept"], "num_replicas": EVERYWHERE }));
     assert_eq!(client.store("kept", "before")["seq"], 1);
