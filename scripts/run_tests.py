@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Runs test programs of the workspace, several at a time, and tries tests that failed once more, one at a time.
 
-    scripts/run_tests.py [CARGO-OPTION…] [-- OPTION-OF-THE-TEST-PROGRAMS…]
+    scripts/run_tests.py [--except "CRATE PROGRAM"]… [CARGO-OPTION…] [-- OPTION-OF-THE-TEST-PROGRAMS…]
+
+Programs after --except are built and not run; they are named as the report names them.
 
 Cargo runs test programs one after another, and most of them wait: for a server, for a disk, for a time to come.
 
@@ -90,6 +92,26 @@ def build(options):
     return [Program(message) for message in messages if message.get("executable") and message["profile"]["test"]]
 
 
+def without_exceptions(arguments):
+    """What is for cargo, and the names of the programs that are not to be run."""
+    for_cargo, names = [], []
+    arguments = iter(arguments)
+    for argument in arguments:
+        if argument == "--except":
+            names.append(next(arguments, ""))
+        else:
+            for_cargo.append(argument)
+    return for_cargo, names
+
+
+def select(programs, excepted):
+    """The programs without those. A name that none has would let one run that should not."""
+    unknown = set(excepted) - {program.name for program in programs}
+    if unknown:
+        sys.exit(f"--except: there is no test program {', '.join(sorted(unknown))}")
+    return [program for program in programs if program.name not in excepted]
+
+
 def run_all(programs, options):
     """Runs the programs, the longest first, and reports each when it ends."""
     programs.sort(key=lambda program: LONG.index(program.name) if program.name in LONG else len(LONG))
@@ -104,8 +126,8 @@ def run_all(programs, options):
 
 def main():
     cut = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
-    options, of_programs = sys.argv[1:cut], sys.argv[cut + 1 :]
-    programs = build(options)
+    (options, excepted), of_programs = without_exceptions(sys.argv[1:cut]), sys.argv[cut + 1 :]
+    programs = select(build(options), excepted)
     run_all(programs, of_programs)
     failed = [(program, name) for program in programs for name in program.failed()]
     # Without names something else went wrong: the program ended.
