@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::{ActiveSpan, CallbackKind, Firing, NewSpan, SpanKind, Timer, Timestamp, TraceContext, Tracer};
+use domain::{ActiveSpan, Firing, NewSpan, SpanKind, Timer, Timestamp, TraceContext, Tracer};
 
 use crate::{Outcome, answer::Answer};
 
@@ -57,10 +57,10 @@ impl AttemptSpans {
 fn call(tracer: &dyn Tracer, timer: &Timer, firing: &TraceContext) -> Box<dyn ActiveSpan> {
     let callback = &timer.definition.callback;
     let receiver = callback.receiver();
-    let (name, kind, attribute) = if callback.endpoint.kind() == CallbackKind::Http {
-        (format!("POST {receiver}"), SpanKind::Client, "server.address")
-    } else {
+    let (name, kind, attribute) = if callback.endpoint.kind().is_message() {
         (format!("publish {receiver}"), SpanKind::Producer, "messaging.destination.name")
+    } else {
+        (format!("POST {receiver}"), SpanKind::Client, "server.address")
     };
     let mut span = tracer.start(NewSpan { name, kind, parent: Some(firing), link: None });
     span.set(attribute, callback.address().map_or(receiver, |address| address.to_string()).into());

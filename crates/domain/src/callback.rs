@@ -82,6 +82,7 @@ impl CallbackKind {
                 content: None,
                 // Only the command consumer makes them, for the clients that listen there.
                 is_requestable: false,
+                is_message: true,
                 backend: Some(Backend { name: "broker", setting: "TIMER_BROKER" }),
                 description: Description { schema: describe_event, references: |_| {} },
             },

@@ -22,6 +22,7 @@ pub(super) const KIND: KindInfo = KindInfo {
         payload: "The body of the call, exactly as given: at most 256 KiB, nested at most 64 deep.",
     }),
     is_requestable: true,
+    is_message: false,
     backend: None,
     description: Description::of::<HttpEndpoint>(),
 };

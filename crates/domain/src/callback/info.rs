@@ -14,6 +14,8 @@ pub(super) struct KindInfo {
     pub content: Option<Content>,
     /// Whether clients may ask for it.
     pub is_requestable: bool,
+    /// Whether a call is a message that is published, and no request that its receiver answers. Traces tell the two apart.
+    pub is_message: bool,
     pub backend: Option<Backend>,
     pub description: Description,
 }

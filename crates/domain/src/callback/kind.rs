@@ -25,6 +25,11 @@ impl CallbackKind {
         self.info().backend
     }
 
+    /// Whether a call is a message that is published, and no request that its receiver answers.
+    pub const fn is_message(self) -> bool {
+        self.info().is_message
+    }
+
     pub(super) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }

@@ -21,6 +21,7 @@ pub(super) const KIND: KindInfo = KindInfo {
         payload: "The body of the message, exactly as given: at most 256 KiB, nested at most 64 deep.",
     }),
     is_requestable: true,
+    is_message: true,
     backend: Some(Backend { name: "NATS server", setting: "NATS_URL" }),
     description: Description::of::<NatsEndpoint>(),
 };
