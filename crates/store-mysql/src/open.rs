@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use sqlx::{Row, mysql::MySqlConnectOptions};
+use store_sql::sql;
 use tokio::time::timeout;
 
 use crate::{
     LOCK_TIMEOUT, connector::connect, dialect::Dialect, failure::cause, migrate, open_error::OpenError, session::Session,
 };
 
+const SERVER_SETTINGS: &str = sql!("sql/server_settings.sql");
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The first ones that can pass over locked rows and take a JSON text for a table.
 const MYSQL_VERSION_MIN: (u32, u32) = (8, 0);
@@ -70,13 +72,7 @@ async fn check(session: &mut Session) -> Result<Durability, OpenError> {
         // A commit is on the disks of most of its replicas. The settings of MySQL are there, and mean nothing.
         return Ok(Durability::default());
     }
-    let row = sqlx::query(
-        "SELECT CAST(@@global.innodb_flush_log_at_trx_commit AS SIGNED) AS flush_at_commit,
-            CAST(@@global.sync_binlog AS SIGNED) AS sync_binlog, CAST(@@global.log_bin AS SIGNED) AS log_bin",
-    )
-    .fetch_one(session)
-    .await
-    .map_err(unreachable)?;
+    let row = sqlx::query(SERVER_SETTINGS).fetch_one(session).await.map_err(unreachable)?;
     let read = |column: &str| row.try_get::<i64, _>(column).map_err(unfit);
     let durability = Durability::of(read("flush_at_commit")?, read("sync_binlog")?, read("log_bin")? != 0);
     for setting in &durability.weak_settings {

@@ -7,9 +7,13 @@
 use std::time::Duration;
 
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
+use store_sql::sql;
 use tokio::time::{sleep, timeout};
 
 use crate::failure::{cause, is_contention};
+
+const HAS_OTHER_NAMESPACES: &str = sql!("sql/has_other_namespaces.sql");
+const IS_INDEX_VALID: &str = sql!("sql/is_index_valid.sql");
 
 /// The name of each, and what it is on.
 const INDEXES: [(&str, &str); 2] = [
@@ -45,8 +49,7 @@ pub async fn build(options: PgConnectOptions) {
 
 async fn build_over(options: &PgConnectOptions) -> Result<(), sqlx::Error> {
     let mut session = options.connect().await?;
-    let has_others = "SELECT EXISTS (SELECT FROM definition WHERE namespace <> 'default')";
-    let has_others: bool = sqlx::query_scalar(has_others).fetch_one(&mut session).await?;
+    let has_others: bool = sqlx::query_scalar(HAS_OTHER_NAMESPACES).fetch_one(&mut session).await?;
     let indexes: Vec<_> = INDEXES.into_iter().chain(has_others.then_some(OF_DEFAULT)).collect();
     build_missing(&mut session, &indexes).await?;
     session.close().await
@@ -102,8 +105,7 @@ async fn build_index(session: &mut PgConnection, name: &str, on: &str) -> Result
 }
 
 pub async fn is_valid(session: &mut PgConnection, name: &str) -> Result<bool, sqlx::Error> {
-    let valid = "SELECT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass($1) AND indisvalid)";
-    sqlx::query_scalar(valid).bind(name).fetch_one(session).await
+    sqlx::query_scalar(IS_INDEX_VALID).bind(name).fetch_one(session).await
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! The first look at a database: can it be reached, is it fit, and does it keep what it is given.
 
 use sqlx::{ConnectOptions, Connection, PgConnection, Row, postgres::PgConnectOptions};
+use store_sql::sql;
 use tokio::time::timeout;
 
 use crate::{failure::cause, migrate, open_error::OpenError};
 
+const SERVER_SETTINGS: &str = sql!("sql/server_settings.sql");
 const CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 /// The first one that can sort within the order of an index.
 const SERVER_VERSION_MIN: i32 = 130_000;
@@ -51,14 +53,7 @@ pub async fn look(options: &PgConnectOptions) -> Result<Found, OpenError> {
 }
 
 async fn check(session: &mut PgConnection) -> Result<Durability, OpenError> {
-    let row = sqlx::query(
-        "SELECT current_setting('server_version_num')::integer AS version, current_setting('server_encoding') AS encoding,
-            current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes,
-            current_setting('synchronous_commit') AS synchronous_commit",
-    )
-    .fetch_one(session)
-    .await
-    .map_err(|error| OpenError::Unreachable(cause(error)))?;
+    let row = sqlx::query(SERVER_SETTINGS).fetch_one(session).await.map_err(|error| OpenError::Unreachable(cause(error)))?;
     let read = |column: &str| row.try_get::<String, _>(column).map_err(|error| OpenError::Unfit(cause(error)));
     let version: i32 = row.try_get("version").map_err(|error| OpenError::Unfit(cause(error)))?;
     if version < SERVER_VERSION_MIN {

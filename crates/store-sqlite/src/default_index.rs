@@ -7,6 +7,7 @@
 use domain::Namespace;
 use rusqlite::Connection;
 use store::Filter;
+use store_sql::sql;
 
 use crate::{
     failure::Failure,
@@ -14,9 +15,9 @@ use crate::{
     writer::Write,
 };
 
-const BUILD: &str = "CREATE INDEX IF NOT EXISTS definition_default ON definition (created_at, id) WHERE namespace = 'default'";
-const IS_THERE: &str = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'index' AND name = 'definition_default')";
-const HAS_OTHER_NAMESPACES: &str = "SELECT EXISTS (SELECT 1 FROM definition WHERE namespace <> 'default')";
+const BUILD: &str = sql!("sql/build_default_index.sql");
+const IS_THERE: &str = sql!("sql/has_default_index.sql");
+const HAS_OTHER_NAMESPACES: &str = sql!("sql/has_other_namespaces.sql");
 /// For so many timers it takes some tens of milliseconds.
 const AT_ONCE_MAX: u64 = 10_000;
 
