@@ -1,6 +1,6 @@
 //! A database of its own for each behaviour.
 
-use std::{io::Write, sync::Arc};
+use std::sync::Arc;
 
 use domain::{TimerId, Timestamp};
 use store::{OperationId, Store};
@@ -22,15 +22,6 @@ pub struct Database {
 impl Database {
     pub fn on(server: &'static Mysql) -> Self {
         Self { url: server.create_database(), server }
-    }
-
-    /// Without a MySQL the same is shown by MariaDB.
-    pub fn on_mysql() -> Self {
-        let instead = || {
-            let _ = writeln!(std::io::stderr(), "no MySQL is installed for this checkout: MariaDB is used instead");
-            throwaway::mariadb()
-        };
-        Self::on(throwaway::mysql().unwrap_or_else(instead))
     }
 
     fn hex(id: TimerId) -> String {

@@ -102,7 +102,7 @@ fn parts(url: &str) -> (String, String, String) {
     let (before, rest) = match (url.split_once(ENDPOINT), url.split_once('@')) {
         (Some((before, rest)), _) => (format!("{before}{ENDPOINT}"), rest),
         // It refuses a password where it expects none.
-        (None, Some((user, rest))) if user.starts_with("mysql:") => (format!("{user}@"), rest),
+        (None, Some((user, rest))) if user.starts_with("mysql:") || user.starts_with("mariadb:") => (format!("{user}@"), rest),
         (None, Some((user, rest))) => (format!("{user}:{DATABASE_PASSWORD}@"), rest),
         (None, None) => url.split_once("://").map(|(scheme, rest)| (format!("{scheme}://"), rest)).expect("a URL"),
     };
