@@ -107,7 +107,7 @@ impl FromMember<'_> for Flag {
 pub(crate) struct ChangedView {
     #[schema(minimum = 0, example = 3)]
     changed: u64,
-    /// Those that matched, and that the action does not concern or that were changed meanwhile.
+    /// Those that matched, and that the action does not concern, or that were changed or got another status meanwhile.
     #[schema(minimum = 0, example = 0)]
     skipped: u64,
 }
@@ -149,7 +149,8 @@ pub(crate) struct StartedView {
 /// `expected_max` says how many are expected: if more match, none is changed (409). Up to 1,000 are changed at once; more become an
 /// operation, which goes on in the background and survives a restart (202, see `/operations`). Where they cannot be counted within the
 /// time of an answer, the operation counts them before it changes the first, and fails if there are more than expected. Timers that are
-/// registered after the request are left alone, and one that another request changes meanwhile keeps that change.
+/// registered after the request are left alone. One that another request changes meanwhile keeps that change, and one that has another
+/// status than when it was found is skipped.
 #[utoipa::path(
     post, path = "/timers/bulk", tag = "timers", operation_id = "changeTimers", security(("ApiKey" = [])),
     request_body(content = BulkChange, description = "What is done, and to which timers.",

@@ -34,7 +34,7 @@ pub(crate) struct OperationView {
     matched: u64,
     #[schema(minimum = 0, example = 50000)]
     changed: u64,
-    /// Those that the action does not concern, or that were changed by another request meanwhile.
+    /// Those that the action does not concern, or that were changed or got another status meanwhile.
     #[schema(minimum = 0, example = 12)]
     skipped: u64,
     /// Those that could not be changed because they cannot be read.

@@ -34,7 +34,7 @@ pub struct BulkRequest {
 pub enum BulkAnswer {
     Done {
         changed: u64,
-        /// Those that the action does not concern, or that were changed meanwhile.
+        /// Those that the action does not concern, or that were changed or got another status meanwhile.
         skipped: u64,
     },
     /// There are many: they are changed as background work.
@@ -75,7 +75,8 @@ impl Commands {
     }
 
     /// Changes every timer that matches, if there are no more than expected. Timers that are registered meanwhile are left alone, and a
-    /// timer that is changed by another request meanwhile keeps that change. Many are left to an operation.
+    /// timer that is changed by another request meanwhile keeps that change; one that is claimed or ends meanwhile is skipped. Many are
+    /// left to an operation.
     pub async fn bulk(&self, request: &BulkRequest) -> Result<BulkAnswer, CommandError> {
         self.check_may_write()?;
         let now = self.clock.now();

@@ -124,7 +124,7 @@ impl BulkWork {
             }
             _ => None,
         };
-        BulkItem { id: timer.id, revision: timer.revision, at }
+        BulkItem { id: timer.id, revision: timer.revision, status: timer.status, at }
     }
 
     /// One line of text, as an operation keeps it.
@@ -267,7 +267,7 @@ mod tests {
             (BulkWork::Cancel, seconds(30), 0, None),
         ] {
             let item = work.item(&timer(execute_at), rank, &plan, NOW);
-            assert_eq!((item.at, item.revision), (expected, 7), "{work:?} {rank}");
+            assert_eq!((item.at, item.revision, item.status), (expected, 7, Status::Pending), "{work:?} {rank}");
         }
     }
 

@@ -14,7 +14,7 @@ use crate::{
 };
 
 pub(crate) fn item(timer: &Timer) -> BulkItem {
-    BulkItem { id: timer.id(), revision: timer.revision, at: Some(ahead(secs(500))) }
+    BulkItem { id: timer.id(), revision: timer.revision, status: timer.status, at: Some(ahead(secs(500))) }
 }
 
 async fn change(stage: &Stage, action: &BulkAction, items: &[BulkItem]) -> Vec<BulkChange> {
@@ -209,9 +209,25 @@ pub async fn a_change_since_it_was_read_wins(fixture: impl Fixture) {
             assert_eq!(stage.get(before.id()).await, before, "{action:?} {status}");
         }
     }
-    let unknown = BulkItem { id: TimerId::random(NOW), revision: 1, at: Some(NOW) };
+    let unknown = BulkItem { id: TimerId::random(NOW), revision: 1, status: Status::Pending, at: Some(NOW) };
     assert_eq!(change(&stage, &BulkAction::Cancel, &[unknown]).await, [BulkChange::Skipped]);
     assert_eq!(change(&stage, &BulkAction::Cancel, &[]).await, []);
+}
+
+/// A claim and an end leave the revision as it is.
+pub async fn a_timer_that_ended_since_it_was_read_is_left_alone(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    for (number, action) in (0..).zip(every_action()) {
+        for status in Status::ALL.into_iter().filter(|status| status.is_finished()) {
+            let draft = timer("http://a.example/").key(&format!("{number} {status}"));
+            let ended = stage.in_status(draft, status).await;
+            for read in [Status::Pending, Status::Executing] {
+                let changes = change(&stage, &action, &[BulkItem { status: read, ..item(&ended) }]).await;
+                assert_eq!(changes, [BulkChange::Skipped], "{action:?} {read}, now {status}");
+            }
+            assert_eq!(stage.get(ended.id()).await, ended, "{action:?} {status}");
+        }
+    }
 }
 
 pub async fn what_waits_for_a_retry_is_changed_as_well(fixture: impl Fixture) {

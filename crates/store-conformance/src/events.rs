@@ -119,7 +119,8 @@ pub async fn what_is_changed_with_many_is_an_event_as_alone(fixture: impl Fixtur
     ];
     let (mut revision, mut changes) = (1, Vec::new());
     for (action, is_raised) in actions {
-        let item = BulkItem { id: timer.id(), revision, at: Some(ago(secs(1))) };
+        let status = stage.get(timer.id()).await.status;
+        let item = BulkItem { id: timer.id(), revision, status, at: Some(ago(secs(1))) };
         let at = now(&stage).await;
         let changed = stage.store.change_all(&action, &[item], None, at).await.unwrap().unwrap();
         assert!(changed[0].is_change(), "{action:?}");
@@ -136,7 +137,7 @@ pub async fn what_is_changed_with_many_is_an_event_as_alone(fixture: impl Fixtur
         let is_meant = |what: &Happened| matches!(what, Happened::Ended { status: end, .. } | Happened::Finished { status: end, .. } if *end == status);
         assert!(ends.len() == 1 && is_meant(&ends[0]), "{happened:?}");
     }
-    let item = BulkItem { id: timer.id(), revision, at: None };
+    let item = BulkItem { id: timer.id(), revision, status: Status::Canceled, at: None };
     stage.store.change_all(&BulkAction::Delete, &[item], None, NOW).await.unwrap();
     assert!(
         lately(&stage, timer.id()).await.iter().all(|what| !matches!(what, Happened::Ended { status: Status::Canceled, .. }))

@@ -253,6 +253,7 @@ macro_rules! behaviours {
                 each_action_changes_what_it_concerns_and_nothing_else
                 an_end_that_is_told_is_left_to_the_claim
                 a_change_since_it_was_read_wins
+                a_timer_that_ended_since_it_was_read_is_left_alone
                 what_waits_for_a_retry_is_changed_as_well
                 a_thousand_timers_are_changed_at_once
                 a_bulk_change_that_meets_a_claim_is_before_or_after_it

@@ -42,6 +42,7 @@ caught! {
     a_cancel_that_others_overtake: CancelWhateverTheRevision by revision::of_many_changes_of_one_revision_one_counts;
     a_reopen_that_ignores_the_revision: ReopenWhateverTheRevision by revision::a_reopen_of_another_revision_changes_nothing;
     a_reopen_that_many_make: ReopenWhateverTheRevision by revision::of_many_reopens_of_one_revision_one_counts;
+    a_bulk_change_of_what_has_ended: BulkWhateverTheStatusRead by change_all::a_timer_that_ended_since_it_was_read_is_left_alone;
     an_update_that_forgets_the_retry: UpdateForgetsTheRetry by change::an_update_that_keeps_the_time_keeps_the_next_attempt;
     a_claim_that_ignores_the_shard_lease: ClaimWithoutShardLease by claim::without_the_current_shard_lease_nothing_is_claimed;
     a_claim_under_a_lost_shard_lease: ClaimWithoutShardLease by claim::a_lost_shard_is_claimed_only_by_its_new_owner;

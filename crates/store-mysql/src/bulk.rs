@@ -29,8 +29,7 @@ impl Call<Connector> for CancelAll {
         let mut transaction = Transaction::recording(session).await?;
         let current = hold(transaction.session(), &BulkAction::Cancel, &self.ids, self.now, self.shards).await?;
         // Whatever their revisions are: no other session changes them any more.
-        let items: Vec<BulkItem> =
-            current.iter().map(|(id, current)| BulkItem { id: *id, revision: current.standing.revision, at: None }).collect();
+        let items: Vec<BulkItem> = current.iter().map(|(id, current)| BulkItem::of(*id, &current.standing)).collect();
         let change = ChangeAll { action: BulkAction::Cancel, items, progress: None, now: self.now, shards: self.shards };
         let changes = change.change(&mut transaction, &current).await?;
         transaction.commit().await?;

@@ -307,7 +307,7 @@ async fn lock(
 
 /// Whether the action could do something with a timer that stands so.
 fn could_change(action: &BulkAction, current: &CurrentState, now: Timestamp) -> bool {
-    let item = BulkItem { id: TimerId::from_uuid(Uuid::nil()), revision: current.standing.revision, at: Some(now) };
+    let item = BulkItem { at: Some(now), ..BulkItem::of(TimerId::from_uuid(Uuid::nil()), &current.standing) };
     action.step(&item, &current.standing, now).is_some()
 }
 

@@ -188,7 +188,7 @@ impl ChangeAll {
 
     /// Whether the action could do something with a timer that was not locked: then it has moved, and is looked for again.
     fn could_change(&self, current: &CurrentState) -> bool {
-        let item = BulkItem { id: TimerId::from_uuid(Uuid::nil()), revision: current.standing.revision, at: Some(self.now) };
+        let item = BulkItem { at: Some(self.now), ..BulkItem::of(TimerId::from_uuid(Uuid::nil()), &current.standing) };
         self.action.step(&item, &current.standing, self.now).is_some()
     }
 

@@ -39,14 +39,23 @@ pub struct BulkItem {
     pub id: TimerId,
     /// It is changed only while it has this revision: whatever changed it since has won.
     pub revision: u32,
+    /// And only while it has this status: a claim, an end and a cancel leave the revision as it is, and what was read may not match any more.
+    pub status: Status,
     /// Its new due time, where the action asks for one.
     pub at: Option<Timestamp>,
+}
+
+impl BulkItem {
+    /// A timer that stands so, without a new due time.
+    pub const fn of(id: TimerId, read: &Standing) -> Self {
+        Self { id, revision: read.revision, status: read.status, at: None }
+    }
 }
 
 /// What became of one timer of a bulk change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BulkChange {
-    /// It has another revision, its status or its expiry does not allow it, or it is not there.
+    /// It has another revision or status than when it was read, its status or its expiry does not allow it, or it is not there.
     Skipped,
     /// It would be changed, and stays as it is because its options, which decide about that, cannot be read.
     Unreadable,
@@ -160,7 +169,7 @@ pub enum BulkStep {
 impl BulkAction {
     /// The table of bulk changes: what an action does to a timer, or `None` when it is skipped.
     pub fn step(&self, item: &BulkItem, met: &Standing, now: Timestamp) -> Option<BulkStep> {
-        if met.revision != item.revision {
+        if (met.revision, met.status) != (item.revision, item.status) {
             return None;
         }
         match self {
@@ -254,20 +263,25 @@ mod tests {
             (Retry, vec![(Failed, Some(Reopen { at: later })), (Expired, Some(Reopen { at: later }))]),
             (Delete, [Completed, Failed, Canceled, Expired].map(|status| (status, Some(Remove))).to_vec()),
         ];
-        let item = BulkItem { id: TimerId::random(NOW), revision: 3, at: Some(later) };
+        let item = |status| BulkItem { id: TimerId::random(NOW), revision: 3, status, at: Some(later) };
         for (action, steps) in table {
             for status in Status::ALL {
+                let item = item(status);
                 let at = (!status.is_finished()).then_some(earlier);
                 let met = Standing { status, revision: 3, at, execute_at: earlier, terms: Some(Terms::default()) };
                 let expected = steps.iter().find(|(of, _)| *of == status).and_then(|(_, step)| *step);
                 assert_eq!(action.step(&item, &met, NOW), expected, "{action:?} {status}");
                 let changed = Standing { revision: 4, ..met };
                 assert_eq!(action.step(&item, &changed, NOW), None, "{action:?} {status} changed since");
+                for then in Status::ALL.into_iter().filter(|then| *then != status) {
+                    let read = BulkItem { status: then, ..item };
+                    assert_eq!(action.step(&read, &met, NOW), None, "{action:?} {status}, {then} when it was read");
+                }
             }
         }
         let failed = Standing { status: Failed, revision: 3, at: None, execute_at: earlier, terms: Some(Terms::default()) };
         for at in [None, Some(earlier)] {
-            assert_eq!(Retry.step(&BulkItem { at, ..item }, &failed, NOW), Some(Reopen { at: NOW }), "not before now");
+            assert_eq!(Retry.step(&BulkItem { at, ..item(Failed) }, &failed, NOW), Some(Reopen { at: NOW }), "not before now");
         }
         assert_eq!(resume(later, Missed::Expire, None, NOW), BulkStep::Resume { at: later });
         assert!(matches!(Executing.after(Event::Expire), Some(Expired)), "only bulk changes leave it to its claimer");
@@ -278,7 +292,6 @@ mod tests {
         use BulkAction::{Fire, Reschedule, Retry};
         use Status::{Failed, Paused, Pending};
         let second = |n| NOW.saturating_add(Span::from_secs(n));
-        let item = BulkItem { id: TimerId::random(NOW), revision: 3, at: Some(second(20)) };
         let (fired, moved) = (BulkStep::Move { to: NOW }, BulkStep::Move { to: second(20) });
         let reopened = BulkStep::Reopen { at: second(20) };
         // Due at the tenth second: each action, the status it concerns, and what it does to each expiry.
@@ -295,6 +308,7 @@ mod tests {
                 (Reschedule, Paused, reschedule),
                 (Retry, Failed, retry),
             ] {
+                let item = BulkItem { id: TimerId::random(NOW), revision: 3, status, at: Some(second(20)) };
                 let terms = Some(Terms { expiry: Some(expiry), ..Terms::default() });
                 let met = Standing { status, revision: 3, at: Some(second(10)), execute_at: second(10), terms };
                 assert_eq!(action.step(&item, &met, NOW), expected, "{action:?} {status} {expiry:?}");
@@ -310,7 +324,6 @@ mod tests {
 
     #[test]
     fn an_end_that_is_told_is_left_to_a_claim() {
-        let item = BulkItem { id: TimerId::random(NOW), revision: 3, at: None };
         let told = Some(Terms { tells_failure: true, ..Terms::default() });
         let resumed = BulkAction::Resume { missed: Missed::Expire };
         for (action, status, error) in [
@@ -319,6 +332,7 @@ mod tests {
             (resumed, Status::Paused, MISSED_WHILE_PAUSED),
         ] {
             assert!(action.asks_for_terms());
+            let item = BulkItem { id: TimerId::random(NOW), revision: 3, status, at: None };
             let met = Standing { status, revision: 3, at: Some(NOW), execute_at: NOW, terms: told };
             assert_eq!(action.step(&item, &met, NOW), Some(BulkStep::LetExpire { at: NOW, error }), "{action:?} {status}");
             assert!(is_let_expire(error));

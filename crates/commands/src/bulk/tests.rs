@@ -1,8 +1,8 @@
-use std::sync::Arc;
+use std::{future::Future, sync::Arc};
 
 use domain::{Access, AccessKey, Caller, Key, Missed, Namespace, Namespaces, Next, Rights, Span, TimerId};
-use store::{Operation, TimerStore};
-use store_testing::Fault;
+use store::{Operation, StoreResult, TimerStore};
+use store_testing::{Fault, Faulty, Model};
 
 use super::*;
 use crate::{
@@ -69,6 +69,35 @@ async fn what_the_action_does_not_concern_is_skipped() {
     assert_eq!(rig.commands.bulk(&all(BulkWork::Delete)).await.unwrap(), done(0, 5));
     rig.claim_all().await;
     assert_eq!(rig.commands.bulk(&all(BulkWork::Cancel)).await.unwrap(), done(0, 5));
+}
+
+/// A store whose pending timers complete just before a bulk change.
+struct CompletedMeanwhile(Rig);
+
+impl store::Decorator for CompletedMeanwhile {
+    type Inner = Faulty<Model>;
+
+    fn inner(&self) -> &Faulty<Model> {
+        &self.0.store
+    }
+
+    async fn around<T: Send>(&self, operation: Operation, work: impl Future<Output = StoreResult<T>> + Send) -> StoreResult<T> {
+        if operation == Operation::ChangeAll {
+            self.0.complete_all().await;
+        }
+        work.await
+    }
+}
+
+#[tokio::test]
+async fn a_timer_that_ended_since_it_was_found_is_skipped() {
+    let rig = Rig::new();
+    create_many(&rig, 3).await;
+    let commands = rig.commands.clone();
+    let store = Arc::new(CompletedMeanwhile(rig));
+    let commands = Commands { stores: crate::Stores::of(store.clone()), ..commands };
+    assert_eq!(commands.bulk(&request(BulkWork::Delete, 3)).await.unwrap(), done(0, 3));
+    assert_eq!(in_status(&store.0, Status::Completed).await, 3);
 }
 
 #[tokio::test]

@@ -30,8 +30,8 @@ const TIMERS_PER_SECOND_BESIDE_CALLS: u32 = 100;
 
 /// How many timers are searched at a time: a search costs much more than a look at one timer further.
 const READ_AHEAD: u32 = 256;
-/// How long a search counts. A timer that a client has changed since is skipped by its revision; one that has been called since is not, so
-/// that this must be short.
+/// How long a search counts. A timer that a client has changed since, or that has another status, is skipped; one that was called since and
+/// waits for a retry is not, so that this must be short.
 pub const KEPT_TIME: Duration = Duration::from_millis(200);
 
 /// What a step of an operation took.

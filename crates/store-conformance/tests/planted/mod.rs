@@ -11,8 +11,9 @@ use domain::{
     AccessKey, Attempt, Clock, JsonText, ManualClock, Namespace, NewTimer, Next, Shard, Span, Status, Timer, TimerId, Timestamp,
 };
 use store::{
-    Changed, Claim, ClaimToken, Claimed, Count, Created, Decorator, DueEntry, DueStore, Epoch, Filter, HeartbeatReply, KeyStore,
-    ListQuery, Member, MembershipStore, NodeId, Order, Page, Settlement, ShardCursor, ShardLease, Store, StoreResult, TimerStore,
+    BulkAction, BulkChange, BulkItem, BulkStore, Changed, Claim, ClaimToken, Claimed, Count, Created, Decorator, DueEntry,
+    DueStore, Epoch, Filter, HeartbeatReply, KeyStore, ListQuery, Member, MembershipStore, NodeId, Order, Page, Progress,
+    Settlement, ShardCursor, ShardLease, Store, StoreResult, TimerStore,
 };
 use store_conformance::Fixture;
 use store_testing::Model;
@@ -33,6 +34,7 @@ bugs! {
     UpdateWhateverTheRevision
     CancelWhateverTheRevision
     ReopenWhateverTheRevision
+    BulkWhateverTheStatusRead
     UpdateForgetsTheRetry
     ClaimWithoutShardLease
     ClaimWhateverTheTime
@@ -248,6 +250,22 @@ impl Decorator for Liar {
             Changed::Done(timer) if self.has(Bug::ReopenMovesTheDueTime) => Changed::Done(Timer { execute_at: now, ..timer }),
             honest => honest,
         })
+    }
+
+    async fn change_all(
+        &self,
+        action: &BulkAction,
+        items: &[BulkItem],
+        progress: Option<&Progress>,
+        now: Timestamp,
+    ) -> StoreResult<Option<Vec<BulkChange>>> {
+        let mut items = items.to_vec();
+        if self.has(Bug::BulkWhateverTheStatusRead) {
+            for item in &mut items {
+                item.status = self.model.get(item.id).await?.map_or(item.status, |timer| timer.status);
+            }
+        }
+        self.model.change_all(action, &items, progress, now).await
     }
 
     async fn attempts(&self, id: TimerId) -> StoreResult<Vec<Attempt>> {

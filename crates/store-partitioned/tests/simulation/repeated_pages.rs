@@ -34,7 +34,7 @@ fn operation(number: u64) -> BulkOperation {
 async fn moved(store: &PartitionedStore, operation: &BulkOperation, timer: &Timer) -> BulkChange {
     let BulkOperation { id, epoch, .. } = *operation;
     let progress = Progress { operation: id, epoch, cursor: None, errors: 0, matched: None, lease: Span::ZERO };
-    let item = BulkItem { id: timer.id(), revision: timer.revision, at: Some(ahead(secs(500))) };
+    let item = BulkItem { id: timer.id(), revision: timer.revision, status: timer.status, at: Some(ahead(secs(500))) };
     let changes = store.change_all(&BulkAction::Reschedule, &[item], Some(&progress), NOW).await.unwrap().unwrap();
     changes[0]
 }
