@@ -78,7 +78,7 @@ type Timer struct {
 	ExecutedAt      time.Time    `json:"executed_at,omitzero"`
 	CreatedAt       time.Time    `json:"created_at"`
 	UpdatedAt       time.Time    `json:"updated_at"`
-	// Revision rises with every change: see [IfRevision].
+	// Revision rises with every change by a client but a cancel: see [IfRevision].
 	Revision int `json:"revision"`
 }
 

@@ -29,7 +29,8 @@ pub(crate) struct PingTimer<'a> {
 /// Postpone a timer
 ///
 /// Makes a pending timer due its own `delay` from now, or the one given, but no later than its `postpone_max` allows. A timer that is
-/// completed, failed or expired begins anew. A service that pings its timer again and again lets it fire only when it falls silent.
+/// completed, failed or expired begins anew, also with `If-Match`: an end leaves the revision as it is. A service that pings its timer
+/// again and again lets it fire only when it falls silent.
 #[utoipa::path(
     post, path = "/timers/{id}/ping", tag = "timers", operation_id = "pingTimer", security(("ApiKey" = [])),
     params(

@@ -78,7 +78,7 @@ described! {
 }
 
 pub(crate) const IF_MATCH: &str = "The revision that the timer must have, in double quotes as in the `ETag` of an answer: with another \
-    one nothing is changed, and the answer is a 412. `*` stands for any.";
+    one nothing is changed, and the answer is a 412. `*` stands for any. Attempts, an end and a cancel leave the revision as it is.";
 
 /// One text, or several: separated by commas in a text of this pattern, or as the elements of an array.
 fn one_or_several(pattern: &str, array: ArrayBuilder) -> OneOfBuilder {

@@ -42,8 +42,9 @@ pub(crate) struct TimerView {
     pub created_at: Timestamp,
     #[schema(value_type = String, format = DateTime, example = "2030-01-31T10:30:00Z")]
     pub updated_at: Timestamp,
-    /// Rises with every change of the timer and of its due time; the `ETag` of answers with one timer. Send it as `If-Match` to change
-    /// this version and no other.
+    /// Rises with every change of the timer's content and due time, and when it is paused, resumed or tried again by a client. The begin
+    /// of an attempt, a retry by the service, an end and a cancel leave it. It is the `ETag` of answers with one timer. Send it as
+    /// `If-Match` to change this version and no other.
     #[schema(minimum = 1, example = 1)]
     pub revision: u32,
 }

@@ -88,7 +88,7 @@ pub use writable::Writable;
 /// read back before a client is answered.
 ///
 /// A timer's revision rises with every change of its definition or of its due time (`execute_at`), with a pause and a resume, by any caller,
-/// and never falls: two readings with the same revision differ at most in how far the delivery got. A lease has run out
+/// and never falls: two readings with the same revision differ at most in how far the delivery got, and in a cancel. A lease has run out
 /// at the very moment it ends.
 pub trait Store: TimerStore + BulkStore + DueStore + KeyStore + MembershipStore + HealthStore + EventStore + StatsStore {}
 

@@ -128,6 +128,16 @@ async fn a_change_of_another_revision_is_a_412_and_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_ping_of_the_expected_revision_begins_anew_what_has_ended_since() {
+    let rig = Rig::new();
+    let one = format!("/timers/{}", rig.created(TIMER).await);
+    rig.complete_all().await;
+    assert_eq!(shown(&rig.get(&one).await), (200, 1, "\"1\"".to_owned()), "an end leaves the revision");
+    let reply = expecting(&rig, "POST", &format!("{one}/ping"), "", "\"1\"").await;
+    assert_eq!((shown(&reply), reply.data("status")), ((200, 2, "\"2\"".to_owned()), "pending".into()));
+}
+
+#[tokio::test]
 async fn a_change_of_the_expected_revision_is_made() {
     let rig = Rig::new();
     let one = format!("/timers/{}", rig.created(TIMER).await);

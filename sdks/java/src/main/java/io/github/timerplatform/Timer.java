@@ -9,7 +9,7 @@ import java.time.Instant;
  * @param group what the timer belongs to, or null
  * @param timeLeft whole seconds until it is due; 0 once that has passed
  * @param executedAt when its last delivery ended, or null
- * @param revision rises with every change: see {@link Timers#ifRevision}
+ * @param revision rises with every change by a client but a cancel: see {@link Timers#ifRevision}
  */
 public record Timer(
         String id,
