@@ -143,16 +143,16 @@ pub(crate) fn document() -> Value {
     // JSON Schema can say it, utoipa cannot.
     for form in ["CreateTimerAt", "CreateTimerAfter"] {
         document["components"]["schemas"][form]["dependentRequired"] = json!({"on_conflict": ["key"]});
-        document["components"]["schemas"][form]["not"] = json!({"required": ["id", "key"]});
     }
     document["components"]["schemas"]["CreateCountdown"]["anyOf"] =
         json!(["hours", "minutes", "seconds"].map(|part| json!({"required": [part], "properties": {part: {"minimum": 1}}})));
+    let two_names = json!({"required": ["id", "key"]});
     let two_expiries = json!({"required": ["expires_at", "expires_after"]});
     // There is no delay by which such a timer could be postponed.
     let postponed = json!({"required": ["on_conflict"], "properties": {"on_conflict": {"const": "postpone"}}});
     for (form, refused) in [
-        ("CreateTimerAt", json!({"anyOf": [two_expiries, postponed]})),
-        ("CreateTimerAfter", two_expiries.clone()),
+        ("CreateTimerAt", json!({"anyOf": [two_names, two_expiries, postponed]})),
+        ("CreateTimerAfter", json!({"anyOf": [two_names, two_expiries]})),
         ("UpdateTimer", json!({"anyOf": [two_expiries, {"required": ["execute_at", "delay"]}]})),
     ] {
         document["components"]["schemas"][form]["not"] = refused;

@@ -135,6 +135,29 @@ fn what_is_described_is_what_is_read() {
 }
 
 #[test]
+fn what_must_not_be_given_together_is_described() {
+    let document = document();
+    let refused = |form: &str| {
+        let not = &document["components"]["schemas"][form]["not"];
+        not["anyOf"].as_array().cloned().unwrap_or_else(|| vec![not.clone()])
+    };
+    for (form, both) in [
+        ("CreateTimerAt", ["id", "key"]),
+        ("CreateTimerAt", ["expires_at", "expires_after"]),
+        ("CreateTimerAfter", ["id", "key"]),
+        ("CreateTimerAfter", ["expires_at", "expires_after"]),
+        ("UpdateTimer", ["execute_at", "delay"]),
+        ("UpdateTimer", ["expires_at", "expires_after"]),
+        ("V1CreateTimer", ["namespace", "groupId"]),
+        ("V1CreateTimer", ["callbackTimeout", "callbackTimeoutSeconds"]),
+        ("V1TimerSelection", ["namespace", "groupId"]),
+        ("V1UpdateTimer", ["callbackTimeout", "callbackTimeoutSeconds"]),
+    ] {
+        assert!(refused(form).contains(&json!({"required": both})), "{form} {both:?}");
+    }
+}
+
+#[test]
 fn what_is_described_has_the_limits_that_are_kept() {
     use domain::limits;
     let document = document();

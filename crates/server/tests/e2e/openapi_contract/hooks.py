@@ -33,8 +33,6 @@ REASONS = [
     r"^(on_success|on_failure) must not be longer than 16384 bytes$",
     # JSON Schema counts 3.0 among the integers.
     r"^retry_policy is not understood: invalid type: floating point `\d+\.0`, expected u32$",
-    # Two names of one timer cannot both be given: generators of bodies do not look at `not`.
-    r"^id must not be given together with key$",
     # Nor can it know which revision a timer has.
     r"^timer has revision \d+, not \d+$",
     # It depends on what became of the timer.
