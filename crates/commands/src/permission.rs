@@ -34,13 +34,19 @@ impl Commands {
 
     /// The same filter, limited to the timers that this caller may know of.
     pub(crate) fn narrowed(&self, filter: &Filter) -> Result<Filter, CommandError> {
-        for named in &filter.namespaces {
-            self.check_open(named)?;
+        Ok(Filter { namespaces: self.visible(&filter.namespaces)?, ..filter.clone() })
+    }
+
+    /// The namespaces that are meant: those that are named, or all that this caller sees; empty where that is all there are. A key that
+    /// opens none is refused: what it sees must not be taken for that.
+    pub(crate) fn visible(&self, named: &[Namespace]) -> Result<Vec<Namespace>, CommandError> {
+        for namespace in named {
+            self.check_open(namespace)?;
         }
         match self.caller.bound_to() {
             Some([]) => Err(CommandError::Forbidden("this key opens no namespace")),
-            Some(own) if filter.namespaces.is_empty() => Ok(Filter { namespaces: own.to_vec(), ..filter.clone() }),
-            _ => Ok(filter.clone()),
+            Some(own) if named.is_empty() => Ok(own.to_vec()),
+            _ => Ok(named.to_vec()),
         }
     }
 }

@@ -13,7 +13,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use domain::{Namespace, Timestamp};
 use store::{DueCounts, DueQuery, NamespaceCounts, NodeDigest, NodeReceiver};
 
-use crate::{CommandError, Commands, ShardMoves, single_flight::SingleFlight};
+use crate::{ShardMoves, single_flight::SingleFlight};
 
 pub use self::{
     destinations::{DestinationHealth, DestinationStatus, Destinations},
@@ -65,16 +65,6 @@ impl Default for Live {
 impl fmt::Debug for Live {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Live").finish_non_exhaustive()
-    }
-}
-
-impl Commands {
-    /// The namespaces that are meant: those that are named, or all that this caller sees; empty where that is all there are.
-    fn visible(&self, named: &[Namespace]) -> Result<Vec<Namespace>, CommandError> {
-        for namespace in named {
-            self.check_open(namespace)?;
-        }
-        Ok(if named.is_empty() { self.caller.bound_to().unwrap_or_default().to_vec() } else { named.to_vec() })
     }
 }
 

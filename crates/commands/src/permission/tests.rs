@@ -5,7 +5,7 @@ use store::{ListQuery, Order, Sort};
 
 use super::*;
 use crate::{
-    NewTimerRequest, Patch, Selection,
+    NewTimerRequest, Patch, PeriodRequest, Selection,
     rig::{NOW, Rig, keyed, plain},
 };
 
@@ -134,6 +134,36 @@ async fn a_key_for_several_namespaces_that_names_none_means_all_of_its_own() {
     let foreign = Filter { namespaces: vec![namespace("a"), namespace("c")], ..Filter::default() };
     assert!(is_forbidden(both.count(&foreign).await));
     assert_eq!(both.cancel_matching(&all_pending()).await.unwrap().canceled, 2);
+}
+
+#[tokio::test]
+async fn what_is_meant_is_what_is_named_or_all_that_is_open() {
+    let rig = Rig::new();
+    rig.commands.create(in_namespace("a")).await.unwrap();
+    let names = |names: &[&str]| names.iter().map(|name| namespace(name)).collect::<Vec<_>>();
+    let both = holder(&["a", "b"], Rights::Read);
+    let none = holder(&[], Rights::Read);
+    for (caller, named, meant) in [
+        (Caller::Administrator, &[][..], Some(&[][..])),
+        (Caller::Administrator, &["c"], Some(&["c"])),
+        (both.clone(), &[], Some(&["a", "b"])),
+        (both.clone(), &["b"], Some(&["b"])),
+        (both, &["b", "c"], None),
+        (none.clone(), &[], None),
+        (none.clone(), &["a"], None),
+    ] {
+        let commands = rig.commands.on_behalf_of(caller);
+        let filter = Filter { namespaces: names(named), ..Filter::default() };
+        let meant = meant.map(names);
+        assert_eq!(commands.visible(&filter.namespaces).ok(), meant, "{named:?} {:?}", commands.caller);
+        assert_eq!(commands.narrowed(&filter).ok().map(|filter| filter.namespaces), meant, "{named:?} {:?}", commands.caller);
+    }
+    // A stored key that opens nothing is not told what the administrator is.
+    let none = rig.commands.on_behalf_of(none);
+    let period = PeriodRequest::default();
+    assert!(is_forbidden(none.due_buckets(&[], &period).await) && is_forbidden(none.fired_buckets(&[], &period).await));
+    assert!(is_forbidden(none.destinations(&[]).await) && is_forbidden(none.namespaces().await));
+    assert!(is_forbidden(none.list(&everything()).await) && is_forbidden(none.count(&Filter::default()).await));
 }
 
 #[tokio::test]

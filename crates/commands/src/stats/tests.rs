@@ -5,7 +5,7 @@ use store::{Digest, NodeDigest, NodeId, NodeReceiver, NodeStats, ReceiverReport,
 
 use super::*;
 use crate::{
-    NewTimerRequest,
+    Commands, NewTimerRequest,
     rig::{NOW, Rig, plain},
 };
 
