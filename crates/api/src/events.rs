@@ -68,9 +68,10 @@ impl EventView {
 /// with the position that the stream has reached: a comment with an `id`, or a line of type `position`.
 ///
 /// To resume, send the last id as `Last-Event-ID`, which browsers do by themselves, or as `after`, to any node and within 24 hours.
-/// A resumed stream misses nothing, and repeats what happened in the last few seconds before the interruption. A client that reads
-/// slowly loses nothing either: it is sent what it has missed as soon as it reads on. A key may have 8 streams, and all keys
-/// together 256.
+/// A resumed stream repeats what happened in the last few seconds before the interruption, and misses nothing of what is recorded and not
+/// yet removed, except of a write that stays open while 200,000 later events are read. On MongoDB, Cassandra and DynamoDB a crash can keep an
+/// event from being recorded. A client that reads slowly loses nothing by that: it is sent what it has missed as soon as it reads on. A key
+/// may have 8 streams, and all keys together 256.
 #[utoipa::path(
     get, path = "/events", tag = "timers", operation_id = "followEvents", security(("ApiKey" = [])),
     params(
