@@ -170,6 +170,7 @@ pub(crate) async fn bulk(Writing(commands): Writing, body: JsonBody) -> Result<R
     let BulkChange { action, filter, set, dry_run, expected_max } = request::read(&body.text)?;
     let work = work(&action.required("action")?, set.read("set")?)?;
     let filter = filter.required("filter")?.into_filter("filter")?;
+    commands.check_bulk_work(&work).map_err(|invalid| invalid.within("set"))?;
     if dry_run.read("dry_run")?.is_some_and(|Flag(is_dry)| is_dry) {
         let preview = commands.preview_bulk(&filter).await?;
         return Ok(

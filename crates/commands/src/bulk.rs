@@ -3,7 +3,7 @@ mod selected;
 
 use std::time::Duration;
 
-use domain::{Status, Timestamp};
+use domain::{Invalid, Status, Timestamp};
 use store::{
     BulkChange, BulkOperation, Count, DueEntry, Epoch, Filter, ListQuery, OperationId, OperationState, Order, SEARCH_BUDGET,
     Summary,
@@ -50,6 +50,11 @@ pub struct BulkPreview {
 }
 
 impl Commands {
+    /// Refuses a due time that no timer may have, as the request itself is refused, whatever matches.
+    pub fn check_bulk_work(&self, work: &BulkWork) -> Result<(), Invalid> {
+        work.checked(&self.rules, self.clock.now()).map(drop)
+    }
+
     /// What a bulk request with this filter would meet. Changes nothing, and yet takes the right to change.
     pub async fn preview_bulk(&self, filter: &Filter) -> Result<BulkPreview, CommandError> {
         self.check_may_write()?;

@@ -93,7 +93,8 @@ impl BulkWork {
                 Self::Reschedule(Reschedule::At(at))
             }
             Self::Reschedule(Reschedule::Spread(over)) | Self::Retry { over: Some(over) } => {
-                rules.instant(&RequestedTime::At(now.saturating_add(*over)), EarliestAllowed::Now, now)?;
+                let last = RequestedTime::At(now.saturating_add(*over));
+                rules.instant(&last, EarliestAllowed::Now, now).map_err(|invalid| invalid.named("spread"))?;
                 self.clone()
             }
             _ => self.clone(),
@@ -195,7 +196,7 @@ impl Reschedule {
 
 #[cfg(test)]
 mod tests {
-    use domain::{Namespace, Status, TimerId};
+    use domain::{Horizon, Namespace, Status, TimerId};
 
     use super::*;
     use crate::rig::{NOW, rules};
@@ -283,5 +284,11 @@ mod tests {
     fn a_due_time_that_no_timer_may_have_is_refused() {
         let past = BulkWork::Reschedule(Reschedule::At(NOW.saturating_sub(Span::from_secs(3600))));
         assert_eq!(past.checked(&rules(), NOW).unwrap_err().to_string(), "execute_at must be in the future");
+        let horizon = Horizon { max_horizon: Some(Span::from_secs(60)), ..rules().horizon };
+        let over = Span::from_secs(61);
+        for work in [BulkWork::Reschedule(Reschedule::Spread(over)), BulkWork::Retry { over: Some(over) }] {
+            let refusal = work.checked(&Rules { horizon, ..rules() }, NOW).unwrap_err().to_string();
+            assert_eq!(refusal, "spread must not be more than 1m ahead", "{work:?}");
+        }
     }
 }

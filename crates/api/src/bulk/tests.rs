@@ -68,6 +68,15 @@ async fn what_is_wrong_is_named() {
 }
 
 #[tokio::test]
+async fn a_dry_run_is_refused_what_the_request_is_refused() {
+    let rig = Rig::new();
+    for how in ["\"dry_run\":true", "\"expected_max\":1"] {
+        let past = format!(r#"{{"action":"reschedule","filter":{{}},"set":{{"execute_at":"2029-12-31T12:00:00Z"}},{how}}}"#);
+        assert_eq!(bulk(&rig, &past).await.refused(400, 2), "set.execute_at must be in the future", "{past}");
+    }
+}
+
+#[tokio::test]
 async fn operations_are_listed_shown_and_stopped() {
     let rig = Rig::new();
     let timers = vec![TIMER; 600].join(",");

@@ -9,7 +9,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 # A request that fits the schema may be refused for these reasons alone: what no JSON schema can say.
 REASONS = [
     # The schema knows no clock.
-    r"^(execute_at|executeAt) must be in the future$",
+    r"^(set\.)?(execute_at|executeAt) must be in the future$",
     r"^expires_at must be later than the due time$",
     # The pattern of a duration lets pass what has no value, and says nothing of how long it is.
     r"^[\w.]+ must be a duration such as 90s, 1h30m or PT15M$",
