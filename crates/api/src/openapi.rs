@@ -87,7 +87,7 @@ fn add_common_errors(operation: &mut Operation, is_open: bool, error: &str) {
         errors.extend([
             ("401", "`unauthorized`: the `X-API-Key` header is missing or wrong."),
             ("403", "The key does not go that far: it may only read, or does not open the namespace that is named."),
-            ("429", "More requests than one key may make, a second bulk request or too many operations of one key at the same time, or too many wrong keys from one address; `Retry-After` says in how many seconds the next may come."),
+            ("429", "More requests than one key may make, a second bulk request or a fifth operation of one key at the same time, or too many wrong keys from one address; `Retry-After` says in how many seconds the next may come."),
             ("500", "Something unexpected; the log has it under the `x-request-id` of the answer."),
             ("503", "The database is away, the outcome could not be read back, or too many large bodies came at the same time; the message says which."),
         ]);

@@ -3,6 +3,8 @@ use std::fmt;
 use domain::{Invalid, Status, Timer, Timestamp};
 use store::StoreError;
 
+use crate::OPERATIONS_RUNNING_MAX;
+
 /// Why a command was not carried out. The text is fit for the client; the causes inside are for the log.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
@@ -48,7 +50,10 @@ pub enum CommandError {
     #[error("{0}: close one, or try again later")]
     TooManyStreams(&'static str),
     /// As many operations of this key are running as may; nothing was changed.
-    #[error("too many operations of this key are running, and nothing was changed: try again when one of them has ended")]
+    #[error(
+        "no more than {max} operations of one key may run at the same time, and nothing was changed: try again when one of them has ended",
+        max = OPERATIONS_RUNNING_MAX
+    )]
     TooManyOperations,
     /// The store could not do it; nothing was changed.
     #[error("the store is not available and nothing was changed: try again later")]

@@ -52,7 +52,7 @@ pub struct Digest {
     pub fired: u64,
     /// Timers that ended well.
     pub completed: u64,
-    /// Timers that ended badly.
+    /// Timers that ended as failed; expired ones are not counted.
     pub failed: u64,
     /// Calls that failed and are repeated.
     pub retried: u64,

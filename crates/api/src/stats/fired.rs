@@ -44,7 +44,7 @@ struct FiredBucket {
     /// Timers that ended well.
     #[schema(minimum = 0, example = 118)]
     completed: u64,
-    /// Timers that ended badly.
+    /// Timers that ended as `failed`. Those that ended as `expired` are counted neither here nor in `completed`.
     #[schema(minimum = 0, example = 1)]
     failed: u64,
     /// Calls that failed and will be repeated.
