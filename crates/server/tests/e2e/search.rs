@@ -124,10 +124,14 @@ async fn a_bad_filter_is_refused_by_name(backend: Backend) {
     let answer = client.get("/timers?offset=9999&limit=2").await;
     assert_eq!((answer.status, answer.message().contains("cursor")), (400, true), "{}", answer.message());
     let pending = client.get("/timers/count?status=pending").await.json()["data"]["total"].clone();
-    for (bytes, status) in [(5_000, 400), (10 << 20, 413)] {
-        let filter = json!({"status": "pending", "metadata": {"x".repeat(bytes): 1}});
+    for (bytes, status, message) in
+        [(5_000, 400, "filter.metadata must not be a path of more than 1024 bytes"), (10 << 20, 413, "")]
+    {
+        let filter = json!({"status": "pending", "metadata": {"x".repeat(bytes): "1"}});
         let cancel = json!({"action": "cancel", "filter": filter, "expected_max": 100});
-        assert_eq!(client.send("POST", "/timers/bulk", Some(&cancel)).await.status, status, "a path of {bytes} bytes");
+        let answer = client.send("POST", "/timers/bulk", Some(&cancel)).await;
+        assert_eq!(answer.status, status, "a path of {bytes} bytes");
+        assert!(answer.message().starts_with(message), "{}", answer.message());
     }
     assert_eq!(client.get("/timers/count?status=pending").await.json()["data"]["total"], pending, "nothing was changed");
     service.stop().await;

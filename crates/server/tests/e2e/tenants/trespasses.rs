@@ -155,9 +155,12 @@ pub fn on_namespace(victim: &Tenant) -> Vec<Trespass> {
     }
     let cancel = json!({"namespace": name, "key_prefix": "n", "metadata": {"m": 1}, "expected_max": 1000});
     all.push(Trespass::new("POST", "/timers/cancel", Some(cancel), Closed));
-    for action in ["cancel", "fire", "retry", "pause", "resume", "expire", "delete"] {
+    for action in ["cancel", "fire", "retry", "reschedule", "pause", "resume", "expire", "delete"] {
         let bulk = |more: Value| {
             let mut body = json!({"action": action, "expected_max": 1000});
+            if action == "reschedule" {
+                body["set"] = json!({"shift": "+1h"});
+            }
             body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
             Some(body)
         };
