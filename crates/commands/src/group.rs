@@ -2,8 +2,12 @@ use std::sync::Arc;
 
 use domain::{Group, Namespace};
 use store::GroupCount;
+use tokio::time::Instant;
 
-use crate::{CanceledMany, CommandError, Commands, call, cancel_matching};
+use crate::{
+    CanceledMany, CommandError, Commands, call, cancel_matching,
+    operations::{Spent, pause},
+};
 
 /// How many members are canceled in one commit.
 const PAGE_TIMERS: usize = cancel_matching::PAGE_TIMERS as usize;
@@ -16,8 +20,8 @@ impl Commands {
         self.scan(async move { timers.count_group(&namespace, &group).await }).await
     }
 
-    /// Cancels every timer of a group that waits, a thousand in one commit. Timers that are being delivered are left alone, and so
-    /// may be those that are registered meanwhile. An API key runs one bulk cancel at a time. Idempotent.
+    /// Cancels every timer of a group that waits, a thousand in one commit, with pauses as those of an operation. Timers that are being
+    /// delivered are left alone, and so may be those that are registered meanwhile. An API key runs one bulk cancel at a time. Idempotent.
     pub async fn cancel_group(&self, namespace: &Namespace, group: &Group) -> Result<CanceledMany, CommandError> {
         self.check_may_write()?;
         self.check_open(namespace)?;
@@ -25,8 +29,10 @@ impl Commands {
         let mut all = CanceledMany { matched: 0, canceled: 0 };
         let mut after = None;
         loop {
+            let began = Instant::now();
             let members = self.stores.timers.group_members(namespace, group, after, PAGE_TIMERS);
             let members = call::reading(members).await.map_err(|error| partly(error.into(), all.matched))?;
+            let searching = began.elapsed();
             if !members.is_empty() {
                 let canceled = self.cancel_batch(&members, all.matched > 0).await?;
                 metrics::counter!("timer_canceled_total").increment(canceled as u64);
@@ -36,6 +42,8 @@ impl Commands {
                 return Ok(all);
             }
             after = members.last().copied();
+            let spent = Spent { searching, writing: began.elapsed() - searching, timers: PAGE_TIMERS as u32 };
+            tokio::time::sleep(pause(spent, false)).await;
         }
     }
 }

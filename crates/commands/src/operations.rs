@@ -20,11 +20,12 @@ use store::{BulkCounts, BulkOperation, ListQuery, OperationId, OperationState, P
 use tokio::time::Instant;
 
 pub use self::call_rate::CallCount;
+pub(crate) use self::pace::{Spent, pause};
 use self::{
     call_rate::CallRate,
     leased::{Counting, LEASE, LeasedOperation, processed, progress},
     matches::Matches,
-    pace::{Spent, next_page, page_limits, pause},
+    pace::{next_page, page_limits},
 };
 use crate::{BulkWork, CommandError, Commands, bulk::in_order, call};
 

@@ -36,6 +36,21 @@ async fn a_group_is_counted_and_canceled_a_thousand_at_a_time() {
     assert_eq!(unknown, GroupCount::default());
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_store_has_a_pause_between_two_pages() {
+    for (members, pauses) in [(PAGE_TIMERS - 1, 0), (PAGE_TIMERS + 1, 1), (2 * PAGE_TIMERS + 1, 2)] {
+        let rig = Rig::new();
+        for key in 0..members {
+            create(&rig, key).await;
+        }
+        let began = Instant::now();
+        let canceled = rig.commands.cancel_group(&Namespace::default(), &group()).await.unwrap();
+        assert_eq!(canceled.canceled, members);
+        let (took, shortest) = (began.elapsed(), pause(Spent::default(), false));
+        assert!(took >= shortest * pauses && took.is_zero() == (pauses == 0), "{members} members: {took:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_lost_answer_is_asked_for_again() {
     for (fault, canceled) in [(Fault::NotDoneUnknown, 3), (Fault::DoneUnknown, 0)] {
