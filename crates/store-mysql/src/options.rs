@@ -59,8 +59,8 @@ fn parse_url(url: &str) -> Result<MySqlConnectOptions, OpenError> {
 
 /// Holds in every session, whichever call uses it. The statements count on seeing what other sessions have committed meanwhile, and on
 /// values that are refused where they do not fit. A transaction that is idle for long is rolled back, because the locks of a process that
-/// is gone would be waited for: MariaDB has a limit for that, MySQL one for sessions, whatever they were doing last. The pool opens another
-/// one in its place.
+/// is gone would be waited for: MariaDB has a limit for that, and TiDB (`tidb.rs`); MySQL has one for sessions, whatever they were doing last,
+/// and the pool opens another one in its place.
 pub const EVERY_SESSION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
      SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO', autocommit = 1 \
      /*M!100300 , idle_transaction_timeout = 10 */ /*!80000 , wait_timeout = 10 */";

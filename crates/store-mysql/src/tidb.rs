@@ -60,9 +60,11 @@ fn spread_table(statement: &str) -> String {
     }
 }
 
-/// For every session: `given` has the rows that its next statement is about, one JSON text for each. The plan of a statement for many shards,
-/// such as that for what is due, takes three megabytes: one that is not kept is made at every look, which takes longer than the look itself.
-pub const SETTINGS: &str = "SET SESSION tidb_txn_mode = 'pessimistic', SESSION tidb_plan_cache_max_plan_size = 8388608; \
+/// Holds in every session. `given` has the rows that its next statement is about, one JSON text for each. The plan of a statement for many
+/// shards, such as that for what is due, takes three megabytes: one that is not kept is made at every look, which takes longer than the look
+/// itself. A session lives on while it is idle, because it has plans and a stripe; a transaction that is idle is rolled back.
+pub const SETTINGS: &str = "SET SESSION tidb_txn_mode = 'pessimistic', SESSION tidb_plan_cache_max_plan_size = 8388608, \
+     SESSION wait_timeout = 28800, SESSION tidb_idle_transaction_timeout = 10; \
      CREATE TEMPORARY TABLE IF NOT EXISTS given (n BIGINT NOT NULL PRIMARY KEY, line JSON NOT NULL)";
 
 /// How many writes that record events go side by side. They have the numbers from 1 in `generation`. More than a process has sessions that

@@ -92,7 +92,7 @@ async fn what_a_server_has_for_other_sessions_does_not_matter() {
     assert_eq!(store.get(id).await.unwrap().unwrap().definition.key.unwrap().as_str(), "it's \\ \"here\"");
 }
 
-/// A session that is idle in a transaction would keep its locks for hours.
+/// Also in the middle of a transaction, whose locks it would keep for hours otherwise.
 #[tokio::test]
 async fn mysql_ends_a_session_that_is_idle_and_the_next_call_has_another() {
     const SESSIONS: &str = "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()";

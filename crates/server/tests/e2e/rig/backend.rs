@@ -175,7 +175,7 @@ impl Backend {
     /// A database of the shared server; `None`, and a line that says so, where there is none.
     pub fn mongodb() -> Option<Self> {
         let server = throwaway::mongodb();
-        told_if_missing(server.is_none(), "MongoDB", "scripts/mongodb.sh");
+        told_if_missing(server.is_none(), "MongoDB", "scripts/mongodb.sh --fetch");
         server.map(|server| Self::on(Partitioned::mongodb(server.create_database())))
     }
 
@@ -183,7 +183,7 @@ impl Backend {
     #[cfg(feature = "dynamodb")]
     pub fn dynamodb() -> Option<Self> {
         let server = throwaway::dynamodb();
-        told_if_missing(server.is_none(), "DynamoDB Local", "scripts/dynamodb.sh");
+        told_if_missing(server.is_none(), "DynamoDB Local", "scripts/dynamodb.sh --fetch");
         server.map(|server| Self::on(Partitioned::dynamodb(server.new_table())))
     }
 
@@ -263,7 +263,7 @@ impl Backend {
 
 fn told_if_missing(is_missing: bool, server: &str, script: &str) {
     if is_missing {
-        println!("left out: there is no {server} for tests; {script} --fetch gets one");
+        println!("left out: there is no {server} for tests; {script} gets one");
     }
 }
 
