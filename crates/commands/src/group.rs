@@ -20,7 +20,7 @@ impl Commands {
         self.scan(async move { timers.count_group(&namespace, &group).await }).await
     }
 
-    /// Cancels every timer of a group that waits, a thousand in one commit, with pauses as those of an operation. Timers that are being
+    /// Cancels every timer of a group that waits, a thousand in one commit, with a pause after each as long as it took. Timers that are being
     /// delivered are left alone, and so may be those that are registered meanwhile. An API key runs one bulk cancel at a time. Idempotent.
     pub async fn cancel_group(&self, namespace: &Namespace, group: &Group) -> Result<CanceledMany, CommandError> {
         self.check_may_write()?;
