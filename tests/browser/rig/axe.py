@@ -19,7 +19,7 @@ def source() -> str:
 
 
 def put_into(context: BrowserContext):
-    """For windows in which it looks at many pages: it need not be sent for each of them."""
+    """Puts axe into every page of a window that opens many, so that it need not be sent for each of them."""
     context.add_init_script(source())
 
 
@@ -46,6 +46,13 @@ def violations_in_both_themes(page: Page, *, is_named: bool = False, is_whole: b
     return light + [f"dark: {one}" for one in dark]
 
 
+# What has just come fades in, and has a colour of neither look meanwhile.
+RUN = """options => {
+  document.getAnimations().filter(one => one.effect?.getComputedTiming().endTime < Infinity).forEach(one => one.finish());
+  return axe.run(options).then(found => found.violations);
+}"""
+
+
 def violations(page: Page, rules: tuple[str, ...] = ()) -> list[str]:
     """Of these rules, or of all: each with the first elements that break it. The script is evaluated by the debugger, so that the policy
     of the page stays as it is."""
@@ -54,7 +61,7 @@ def violations(page: Page, rules: tuple[str, ...] = ()) -> list[str]:
     options = {"resultTypes": ["violations"], "preload": False, "selectors": False, "iframes": False}
     if rules:
         options["runOnly"] = {"type": "rule", "values": rules}
-    found = page.evaluate("options => axe.run(options).then(found => found.violations)", options)
+    found = page.evaluate(RUN, options)
     return [
         f"{one['id']}: {one['help']}: "
         + "; ".join(f"{node['html'][:160]} ({(node.get('failureSummary') or '')[:200]})" for node in one["nodes"][:4])
