@@ -105,6 +105,30 @@ def test_answers_stand_beside_each_other_and_a_call_is_sent_again(dev, look):
     viewer.check()
 
 
+def test_a_call_that_comes_while_an_address_is_written_is_shown_afterwards(dev, look):
+    receiver = printed(dev, "Receiver")
+    cookie = dev.log_in(ADMINISTRATOR)
+    assert dev.submit("/inbox/clear", {}, cookie).status == 303
+    dev.create(f"{receiver}/before", delay="0s")
+    writing, beside = (look(dev, cookie) for _ in range(2))
+    for viewer in (writing, beside):
+        viewer.open("/inbox")
+        expect(viewer.page.locator("#inbox-calls tbody")).to_have_count(1)
+    page = writing.page
+    page.locator("#inbox-calls summary").first.click()
+    page.get_by_label("Send call").fill("http://127.0.0.1:9/half-writ")
+    dev.create(f"{receiver}/meanwhile", delay="0s")
+    # Both are sent the same at the same time.
+    expect(beside.page.locator("#inbox-calls tbody")).to_have_count(2)
+    expect(page.get_by_label("Send call")).to_have_value("http://127.0.0.1:9/half-writ")
+    expect(page.locator("#inbox-calls tbody")).to_have_count(1)
+    page.locator("#search").focus()
+    expect(page.locator("#inbox-calls tbody")).to_have_count(2)
+    expect(page.get_by_label("Send call").last).to_have_value("http://127.0.0.1:9/half-writ")
+    for viewer in (writing, beside):
+        viewer.check()
+
+
 def test_a_session_outlives_a_clock_that_is_moved_by_a_month(dev):
     cookie = dev.log_in(ADMINISTRATOR)
     assert dev.api("POST", "/dev/clock/advance", {"by": "30d"}).status == 200

@@ -102,3 +102,33 @@ def test_what_is_the_same_is_not_marked_as_new(seeds, look):
     seeds.service.api(
         "POST", "/timers/bulk", {"action": "cancel", "filter": {"key": "shop-order-new", "namespace": "shop"}, "expected_max": 1}
     )
+
+
+@pytest.mark.one_store
+@pytest.mark.parametrize("way", ("Escape", "Back"))
+def test_what_happens_behind_an_open_dialog_is_shown_when_it_closes(way, seeds, look):
+    service = seeds.service
+    id = service.create(f"{seeds.receiver.url}/200/x", key=f"behind-{way}", namespace="behind")
+    asked, beside = (look(service, seeds.cookies["administrator"]) for _ in range(2))
+    for viewer in (asked, beside):
+        viewer.open(f"/timers/{id}")
+        expect(viewer.page.locator("#live")).to_have_text("● Live")
+        mark(viewer.page)
+    page = asked.page
+    page.keyboard.press("c")
+    dialog = page.get_by_role("dialog")
+    dialog.wait_for()
+    assert service.api("POST", f"/timers/{id}/fire").status < 300
+    service.wait_for_status(id, "completed")
+    # Both are sent the same at the same time.
+    expect(beside.page.locator("#timer-head .status")).to_have_text("completed")
+    expect(page.locator("#timer-head .status")).to_have_text("pending")
+    if way == "Escape":
+        page.keyboard.press("Escape")
+    else:
+        dialog.get_by_role("link", name="Back").click()
+    expect(dialog).to_be_hidden()
+    expect(page.locator("#timer-head .status")).to_have_text("completed")
+    for viewer in (asked, beside):
+        assert is_marked(viewer.page)
+        viewer.check()

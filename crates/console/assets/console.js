@@ -182,9 +182,31 @@ let stream = null;
 // A row without what only counts time.
 const content = (row) => row.outerHTML.replace(/<time[^>]*data-distance[^]*?<\/time>| title="[^"]*"/g, "");
 
-function replace(id, html) {
-  const old = document.getElementById(id);
-  if (!old || old.contains(document.activeElement) && document.activeElement.matches("input:not([type=checkbox]), textarea, select")) return;
+// Regions that came while they could not be shown: the server sends a region only when it has changed, so the last of each is kept.
+const late = new Map();
+const written = "input:not([type=checkbox], [type=hidden]), textarea, select";
+
+// Whether something is being written in a form of this region, or its button is about to be pressed.
+function isWrittenIn(region) {
+  const focused = document.activeElement;
+  return region.contains(focused) && (focused.matches(written) || Boolean(focused.closest("form")?.querySelector(written)));
+}
+
+function showLate() {
+  if (dialog?.open) return;
+  for (const [id, html] of late) {
+    const old = document.getElementById(id);
+    if (old && isWrittenIn(old)) continue;
+    late.delete(id);
+    if (old) replace(old, html);
+  }
+}
+
+dialog?.addEventListener("close", showLate);
+// Not at once: what was clicked instead must still be there when the button of the mouse is released.
+document.addEventListener("focusout", () => late.size && setTimeout(showLate, 300));
+
+function replace(old, html) {
   const template = document.createElement("template");
   template.innerHTML = html;
   const fresh = template.content.firstElementChild;
@@ -193,6 +215,10 @@ function replace(id, html) {
   all("td.tick input", fresh).forEach((box) => (box.checked = checked.has(box.value)));
   const opened = all("details", old).map((part) => part.open);
   all("details", fresh).forEach((part, at) => (part.open = opened[at] ?? part.open));
+  // What was written and not sent yet stays.
+  const name = (field) => `${field.name} ${field.getAttribute("aria-label")}`;
+  const typed = new Map(all(written, old).filter((field) => field.value !== (field.defaultValue ?? field.value)).map((field) => [name(field), field.value]));
+  all(written, fresh).filter((field) => typed.has(name(field))).forEach((field) => (field.value = typed.get(name(field))));
   const row = one("tr[aria-selected]", old)?.dataset.row;
   if (row) all("tr[data-row]", fresh).find((part) => part.dataset.row === row)?.setAttribute("aria-selected", "true");
   const focused = old.contains(document.activeElement) ? document.activeElement : null;
@@ -213,7 +239,8 @@ function connect() {
   stream = new EventSource(`${base}/live?view=${encodeURIComponent(view)}`);
   stream.addEventListener("region", (event) => {
     const { id, html } = JSON.parse(event.data);
-    if (!dialog?.open) replace(id, html);
+    late.set(id, html);
+    showLate();
   });
   // The store does not answer: what is shown is from before.
   stream.addEventListener("away", () => showAway(true));
@@ -241,6 +268,8 @@ function showAway(isAway) {
 }
 
 function disconnect() {
+  // The next stream begins with all of them.
+  late.clear();
   stream?.close();
   stream = null;
 }
