@@ -161,7 +161,7 @@ fn bar(visitor: &Visitor, section: Option<Section>) -> Markup {
         }
         span.spacer {}
         (namespace_picker::picker(visitor, if section == Some(Section::Overview) { "" } else { "/timers" }))
-        (known_health::dot(visitor))
+        (known_health::dot(visitor, visitor.is_database_away))
         (preference_switches::zone_switch(visitor))
         (preference_switches::view_menu(visitor))
         button #live .quiet type="button" hidden aria-pressed="true" title="Live updates (l)" { "● Live" }

@@ -13,6 +13,9 @@ use crate::{problem::sentence, visitor::Visitor};
 const FRESH: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_millis(20);
 
+/// The id of the dot: every live page is sent it again when it has changed.
+pub(crate) const DOT: &str = "health";
+
 /// Whether the database answered when it was last asked.
 #[derive(Default)]
 pub(crate) struct KnownHealth(Mutex<Known>);
@@ -52,12 +55,12 @@ pub(crate) async fn is_database_away(visitor: &Visitor) -> bool {
 }
 
 /// The dot and the sentence: green, amber where a part of this node is not well, red where the database does not answer.
-pub(crate) fn dot(visitor: &Visitor) -> Markup {
+pub(crate) fn dot(visitor: &Visitor, is_database_away: bool) -> Markup {
     let mut unwell = visitor.shared.config.health.iter().filter_map(|probe| {
         let reading = (probe.read)();
         (!reading.is_well).then(|| (probe.name.replace('_', " "), reading.value))
     });
-    let (class, told, title) = match (visitor.is_database_away, unwell.next()) {
+    let (class, told, title) = match (is_database_away, unwell.next()) {
         (true, _) => ("bad", "database connection failed".to_owned(), "The database does not answer".to_owned()),
         (false, None) => ("good", "healthy".to_owned(), "This node is well, and the database answers".to_owned()),
         (false, Some((name, value))) => {
@@ -65,7 +68,7 @@ pub(crate) fn dot(visitor: &Visitor) -> Markup {
             ("warn", format!("{name} is not well"), format!("{name}: {value}{others}"))
         }
     };
-    html! { span class={ "health " (class) } title=(title) { (sentence(&told).trim_end_matches('.')) } }
+    html! { span id=(DOT) class={ "health " (class) } title=(title) { (sentence(&told).trim_end_matches('.')) } }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use domain::AccessKeyId;
 use futures_util::stream;
 use http::{HeaderValue, StatusCode, header};
-use maud::Render;
+use maud::{Markup, Render};
 use serde_json::json;
 use tokio::{
     sync::watch,
@@ -27,7 +27,7 @@ use tokio::{
 
 use crate::{
     fields::{self, Fields},
-    guard, pages,
+    guard, known_health, pages,
     problem::Problem,
     region::Region,
     session::Holder,
@@ -83,8 +83,8 @@ struct Rendered {
 
 impl Rendered {
     /// The same as before, where nothing has changed: a viewer that was sent it needs no more than the pointer to see that.
-    fn of(region: &Region, before: &[Arc<Self>]) -> Arc<Self> {
-        let (id, html) = (region.id, region.render().into_string());
+    fn of(id: &'static str, markup: Markup, before: &[Arc<Self>]) -> Arc<Self> {
+        let html = markup.into_string();
         let same = before.iter().find(|before| before.id == id && before.html == html);
         same.cloned().unwrap_or_else(|| {
             let frame = format!("event: region\ndata: {}\n\n", json!({"id": id, "html": html}));
@@ -198,22 +198,22 @@ fn subscribe(visitor: &Visitor, view: View) -> watch::Receiver<Snapshot> {
 async fn poll(visitor: &Visitor, view: &View, sender: &watch::Sender<Snapshot>) {
     loop {
         let began = Instant::now();
-        match regions(visitor, &view.page).await {
+        let before = Arc::clone(&sender.borrow().regions);
+        let (read, is_database_away) = tokio::join!(regions(visitor, &view.page), known_health::is_database_away(visitor));
+        match read {
             Ok(regions) => {
-                let before = Arc::clone(&sender.borrow().regions);
-                let rendered: Vec<_> = regions.iter().map(|region| Rendered::of(region, &before)).collect();
-                let is_same =
-                    rendered.len() == before.len() && rendered.iter().zip(before.iter()).all(|(one, other)| one.is(other));
-                sender.send_if_modified(|snapshot| {
-                    let is_other = snapshot.state != ViewState::Present || !is_same;
-                    if is_other {
-                        *snapshot = Snapshot { regions: Arc::new(rendered), state: ViewState::Present };
-                    }
-                    is_other
-                });
+                let mut rendered: Vec<_> =
+                    regions.iter().map(|region| Rendered::of(region.id, region.render(), &before)).collect();
+                rendered.push(dot(visitor, is_database_away, &before));
+                show(sender, rendered, ViewState::Present);
             }
-            Err(problem) if problem.status() == StatusCode::NOT_FOUND => set_state(sender, ViewState::Gone),
-            Err(problem) if problem.status() == StatusCode::SERVICE_UNAVAILABLE => set_state(sender, ViewState::StoreAway),
+            Err(problem) if problem.status() == StatusCode::NOT_FOUND => show(sender, before.to_vec(), ViewState::Gone),
+            // The regions stay as they were, and the dot does not.
+            Err(problem) if problem.status() == StatusCode::SERVICE_UNAVAILABLE => {
+                let regions = before.iter().filter(|region| region.id != known_health::DOT).cloned();
+                let rendered = regions.chain([dot(visitor, true, &before)]).collect();
+                show(sender, rendered, ViewState::StoreAway);
+            }
             Err(problem) => tracing::debug!(?problem, "a view of the console cannot be rendered at the moment"),
         }
         sleep((began.elapsed() * PAUSE_FACTOR).clamp(PAUSE, PAUSE_MAX)).await;
@@ -226,9 +226,22 @@ async fn poll(visitor: &Visitor, view: &View, sender: &watch::Sender<Snapshot>) 
     }
 }
 
-/// The regions stay as they were.
-fn set_state(sender: &watch::Sender<Snapshot>, state: ViewState) {
-    sender.send_if_modified(|snapshot| std::mem::replace(&mut snapshot.state, state) != state);
+/// The dot of the bar, which is on every page.
+fn dot(visitor: &Visitor, is_database_away: bool, before: &[Arc<Rendered>]) -> Arc<Rendered> {
+    Rendered::of(known_health::DOT, known_health::dot(visitor, is_database_away), before)
+}
+
+/// Wakes the viewers if anything is other than before.
+fn show(sender: &watch::Sender<Snapshot>, regions: Vec<Arc<Rendered>>, state: ViewState) {
+    sender.send_if_modified(|snapshot| {
+        let before = &snapshot.regions;
+        let is_same = regions.len() == before.len() && regions.iter().zip(before.iter()).all(|(one, other)| one.is(other));
+        let is_other = snapshot.state != state || !is_same;
+        if is_other {
+            *snapshot = Snapshot { regions: Arc::new(regions), state };
+        }
+        is_other
+    });
 }
 
 /// What changes on a page while it is looked at.

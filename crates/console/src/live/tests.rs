@@ -1,9 +1,14 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use domain::{Rights, Span};
 use http_body_util::BodyExt;
 use tower::ServiceExt;
 
 use super::*;
-use crate::rig::{Rig, request};
+use crate::{
+    ConsoleConfig, HealthProbe, HealthReading,
+    rig::{Rig, config, request},
+};
 
 /// The stream of a view, as its viewer reads it.
 async fn open(rig: &Rig, cookie: &str, view: &str) -> (StatusCode, Body) {
@@ -90,9 +95,25 @@ async fn a_viewer_is_told_that_the_store_is_away_and_back() {
     read_until(&mut body, "timer-list").await;
     rig.faulty.set_down(true);
     let away = read_until(&mut body, "event: away").await;
-    assert!(!away.contains("event: region"), "{away}");
+    assert!(!away.contains("timer-list") && away.contains("health bad"), "{away}");
     rig.faulty.set_down(false);
-    read_until(&mut body, "event: back").await;
+    // The answer of the database is asked for again once it is a second old.
+    rig.clock.advance(Span::from_secs(2));
+    let back = read_until(&mut body, "health good").await;
+    assert!(back.contains("event: back"), "{back}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_page_is_told_that_its_node_is_not_well() {
+    let is_well = Arc::new(AtomicBool::new(true));
+    let probed = Arc::clone(&is_well);
+    let read = Arc::new(move || HealthReading { value: "12.5".to_owned(), is_well: probed.load(Ordering::Relaxed) });
+    let rig = Rig::configured(ConsoleConfig { health: vec![HealthProbe { name: "lag_seconds", read }], ..config() });
+    let (_, mut body) = open(&rig, &rig.cookie, "/timers").await;
+    read_until(&mut body, "health good").await;
+    is_well.store(false, Ordering::Relaxed);
+    let told = read_until(&mut body, "health warn").await;
+    assert!(told.contains("Lag seconds is not well") && !told.contains("timer-list"), "{told}");
 }
 
 #[tokio::test(start_paused = true)]
