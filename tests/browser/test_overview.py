@@ -74,3 +74,16 @@ def test_what_is_told_of_a_receiver_leads_to_its_timers(seeds, look):
         assert page.locator("#filter").input_value().startswith(words), f"{path}: {page.url}"
         expect(page.locator("tbody tr")).not_to_have_count(0)
     viewer.check()
+
+
+def test_an_open_page_of_an_empty_service_shows_the_first_timer(start, look):
+    service = start()
+    viewer = look(service, service.log_in(ADMINISTRATOR))
+    page = viewer.page
+    viewer.open("")
+    expect(page.get_by_role("heading", name="No timers yet")).to_be_visible()
+    expect(page.locator("#live")).to_have_text("● Live")
+    service.create("http://127.0.0.1:9/x", delay="1h")
+    expect(page.locator("a.tile .value").first).to_have_text("1")
+    expect(page.get_by_role("heading", name="No timers yet")).to_have_count(0)
+    viewer.check()

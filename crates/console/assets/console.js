@@ -211,6 +211,8 @@ function replace(old, html) {
   template.innerHTML = html;
   const fresh = template.content.firstElementChild;
   if (!fresh) return;
+  // There is something else to show than this region.
+  if (!fresh.hasChildNodes()) return location.reload();
   const checked = new Set(all("td.tick input:checked", old).map((box) => box.value));
   all("td.tick input", fresh).forEach((box) => (box.checked = checked.has(box.value)));
   const opened = all("details", old).map((part) => part.open);

@@ -127,3 +127,14 @@ async fn a_key_has_only_so_many_streams_and_gets_them_back() {
     streams.pop();
     assert_eq!(open(&rig, &rig.cookie, "/timers").await.0, 200);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_page_of_an_empty_installation_learns_of_the_first_timer() {
+    let rig = Rig::new();
+    let (_, mut body) = open(&rig, &rig.cookie, "").await;
+    let first = read_until(&mut body, "tiles").await;
+    assert!(!first.contains("first-steps"), "{first}");
+    rig.timer("k", "a").await;
+    let told = read_until(&mut body, "first-steps").await;
+    assert!(told.contains("data-live></section>"), "{told}");
+}

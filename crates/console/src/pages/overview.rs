@@ -23,6 +23,8 @@ use crate::{
 
 const NEXT_TIMERS: u32 = 10;
 const DESTINATIONS_SHOWN: usize = 5;
+/// The region of an installation without timers.
+const FIRST_STEPS: &str = "first-steps";
 
 /// How far the chart of what comes next reaches.
 struct Range {
@@ -56,9 +58,9 @@ impl Range {
 pub(crate) async fn show(visitor: Visitor, fields: Fields) -> Result<Response, Problem> {
     let namespaces = namespaces(&fields)?;
     let body = if is_empty(&visitor, &namespaces).await? {
-        html! { div.title { h1 { "Overview" } } (first_steps(&visitor)) }
+        html! { div.title { h1 { "Overview" } } (Region::new(FIRST_STEPS, "card", first_steps(&visitor))) }
     } else {
-        let regions = regions(&visitor, &fields).await?;
+        let regions = figures(&visitor, &fields, &namespaces).await?;
         html! {
             div.title {
                 h1 { "Overview" }
@@ -93,27 +95,36 @@ async fn is_empty(visitor: &Visitor, namespaces: &[Namespace]) -> Result<bool, P
 /// What changes while the page is looked at.
 pub(crate) async fn regions(visitor: &Visitor, fields: &Fields) -> Result<Vec<Region>, Problem> {
     let namespaces = namespaces(fields)?;
+    let mut regions = figures(visitor, fields, &namespaces).await?;
+    if !is_empty(visitor, &namespaces).await? {
+        // A page that shows the first steps is loaded again; the others have no such region.
+        regions.push(Region::new(FIRST_STEPS, "", html! {}));
+    }
+    Ok(regions)
+}
+
+async fn figures(visitor: &Visitor, fields: &Fields, namespaces: &[Namespace]) -> Result<Vec<Region>, Problem> {
     let (now, range) = (visitor.now(), Range::read(fields));
     let commands = &visitor.commands;
     let ahead = range.request(now);
     let last_hour = PeriodRequest::default();
     let day = PeriodRequest { from: Some(now.saturating_sub(DAY)), to: Some(now), step: Some(Span::from_secs(3600)) };
     let (counts, due, fired, fired_day, overdue, destinations) = tokio::join!(
-        Counts::read(visitor, &namespaces, now),
-        commands.due_buckets(&namespaces, &ahead),
-        commands.fired_buckets(&namespaces, &last_hour),
-        commands.fired_buckets(&namespaces, &day),
-        oldest_overdue(visitor, &namespaces),
-        commands.destinations(&namespaces),
+        Counts::read(visitor, namespaces, now),
+        commands.due_buckets(namespaces, &ahead),
+        commands.fired_buckets(namespaces, &last_hour),
+        commands.fired_buckets(namespaces, &day),
+        oldest_overdue(visitor, namespaces),
+        commands.destinations(namespaces),
     );
     let (fired, destinations) = (fired?, destinations?.destinations);
     let retried = fired_day?.buckets.iter().map(|(_, digest)| digest.retried).sum();
-    let tiles = counts?.tiles(retried, Tile::of_overdue(overdue?, &namespaces, now));
+    let tiles = counts?.tiles(retried, Tile::of_overdue(overdue?, namespaces, now));
     Ok(vec![
         Region::new("tiles", "card tiles", tiles::render(visitor, &tiles)),
-        Region::new("next-fires", "card span-7", next_fires(visitor, fields, &namespaces, range, &due?)),
+        Region::new("next-fires", "card span-7", next_fires(visitor, fields, namespaces, range, &due?)),
         Region::new("lateness", "card span-5", lateness(&fired)),
-        Region::new("next-timers", "card span-7 tall", next_timers(visitor, &namespaces).await?),
+        Region::new("next-timers", "card span-7 tall", next_timers(visitor, namespaces).await?),
         Region::new("throughput", "card span-5", throughput(&fired)),
         Region::new("late-by", "card span-5", late_by(&fired)),
         Region::new("worst", "card span-12", worst(visitor, destinations)),
@@ -270,7 +281,7 @@ fn first_steps(visitor: &Visitor) -> Markup {
         visitor.api()
     );
     html! {
-        section.card { div.empty {
+        div.empty {
             h2 { "No timers yet" }
             p { "A timer calls a URL, or publishes a message, at the time that you name." }
             @if visitor.may_write() {
@@ -282,7 +293,7 @@ fn first_steps(visitor: &Visitor) -> Markup {
             }
             p { "Or from a shell:" }
             pre tabindex="0" { (call) }
-        } }
+        }
     }
 }
 
@@ -309,6 +320,7 @@ mod tests {
             page.text
         );
         assert!(page.text.contains("/console/timers/new?delay=5s"));
+        assert!(page.text.contains("<section id=\"first-steps\" class=\"card\" data-live>"), "{}", page.text);
         assert_eq!(rig.post("/console/first", "").await.status, 404, "there is no receiver");
     }
 
