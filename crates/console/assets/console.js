@@ -179,6 +179,10 @@ const stored = { get: (name) => { try { return localStorage.getItem(name); } cat
 let wanted = stored.get("timer-live") !== "off";
 let stream = null;
 
+// A form that was sent leads elsewhere: nothing may load this page again meanwhile.
+let isSent = false;
+document.addEventListener("submit", (event) => (isSent ||= event.target.method !== "dialog"));
+
 // A row without what only counts time.
 const content = (row) => row.outerHTML.replace(/<time[^>]*data-distance[^]*?<\/time>| title="[^"]*"/g, "");
 
@@ -212,7 +216,7 @@ function replace(old, html) {
   const fresh = template.content.firstElementChild;
   if (!fresh) return;
   // There is something else to show than this region.
-  if (!fresh.hasChildNodes()) return location.reload();
+  if (!fresh.hasChildNodes()) return isSent || location.reload();
   const checked = new Set(all("td.tick input:checked", old).map((box) => box.value));
   all("td.tick input", fresh).forEach((box) => (box.checked = checked.has(box.value)));
   const opened = all("details", old).map((part) => part.open);
