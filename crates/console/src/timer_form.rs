@@ -90,6 +90,23 @@ impl TimerForm {
         Self(fields.with("key", None).with("execute_at", None).with("when", Some("delay")))
     }
 
+    /// What such a copy is without, although the timer has it: what the form has no field for, and what browsers are not to be sent.
+    pub(crate) fn not_copied(timer: &Timer, payloads: Payloads) -> Vec<&'static str> {
+        let definition = &timer.definition;
+        let Options { postpone_max, on_success, on_failure, .. } = &definition.options;
+        let is_hidden = payloads == Payloads::Off;
+        let parts = [
+            ("callback", definition.callback.is_event()),
+            ("payload", is_hidden && definition.callback.payload.is_some()),
+            ("headers", is_hidden && definition.callback.headers.iter().next().is_some()),
+            ("metadata", is_hidden && definition.metadata.is_some()),
+            ("on_success", on_success.is_some()),
+            ("on_failure", on_failure.is_some()),
+            ("postpone_max", postpone_max.is_some()),
+        ];
+        parts.into_iter().filter_map(|(name, is_left_out)| is_left_out.then_some(name)).collect()
+    }
+
     /// The fields that another form has otherwise: name, value here, value there.
     pub(crate) fn differences(&self, other: &Self) -> Vec<(&'static str, String, String)> {
         let value = |form: &Self, name| match (name, form.instant()) {

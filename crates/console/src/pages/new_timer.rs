@@ -2,11 +2,12 @@
 
 use axum::response::{IntoResponse, Redirect, Response};
 use commands::{CommandError, NewTimerRequest};
-use domain::{Invalid, Timestamp};
+use domain::{Invalid, Timer, Timestamp};
 use http::{HeaderMap, StatusCode};
 use maud::{Markup, html};
 
 use crate::{
+    config::Payloads,
     fields::{Fields, Form},
     form_preview,
     frame::{self, Section},
@@ -20,11 +21,25 @@ use crate::{
 pub(crate) async fn show(visitor: Visitor, fields: Fields) -> Result<Markup, Problem> {
     visitor.check_may_write()?;
     let tab = fields.get("as").map(str::to_owned);
-    let form = match fields.get("from") {
-        Some(id) => TimerForm::of_copy(&named_timer::read(&visitor, id).await?, visitor.payloads()),
-        None => TimerForm::of(fields),
+    let Some(id) = fields.get("from") else {
+        return Ok(page(&visitor, &Draft::of_form(TimerForm::of(fields), tab.as_deref(), true), None, None));
     };
-    Ok(page(&visitor, &Draft::of_form(form, tab.as_deref(), true), None, None))
+    let timer = named_timer::read(&visitor, id).await?;
+    let draft = Draft::of_form(TimerForm::of_copy(&timer, visitor.payloads()), tab.as_deref(), true);
+    Ok(page(&visitor, &draft, None, not_copied(&visitor, &timer).as_ref()))
+}
+
+/// Names what a copy is without, if it is without anything.
+fn not_copied(visitor: &Visitor, timer: &Timer) -> Option<Markup> {
+    let names = TimerForm::not_copied(timer, visitor.payloads());
+    (!names.is_empty()).then(|| {
+        html! {
+            p.notice.warn { span { "Not copied: " strong { (names.join(", ")) } ". "
+                @if visitor.payloads() == Payloads::Off { "CONSOLE_PAYLOADS is off, and the form does not have every field." }
+                @else { "The form has no fields for them; as JSON they can be given." }
+            } }
+        }
+    })
 }
 
 pub(crate) async fn create(visitor: Visitor, headers: HeaderMap, Form(fields): Form) -> Result<Response, Problem> {
@@ -94,9 +109,13 @@ fn page(visitor: &Visitor, draft: &Draft, refused: Option<&Invalid>, notice: Opt
 
 #[cfg(test)]
 mod tests {
-    use domain::Rights;
+    use commands::{NewTimerRequest, Target};
+    use domain::{Callback, JsonText, Options, RequestedTime, Rights, Span};
 
-    use crate::rig::{Rig, request};
+    use crate::{
+        config::Payloads,
+        rig::{Rig, request},
+    };
 
     const FORM: &str = "when=delay&delay=1h&kind=http&url=https%3A%2F%2Fapi.example%2Fhook&payload=%7B%22n%22%3A1e400%7D&namespace=a&key=order-1";
 
@@ -160,6 +179,35 @@ mod tests {
         let id = rig.timer_with_payload("k", r#"{"tulip":1}"#).await;
         let copy = rig.get(&format!("/console/timers/new?from={id}")).await;
         assert!(copy.text.contains("tulip") && !copy.text.contains("value=\"k\""), "{}", copy.text);
+    }
+
+    #[tokio::test]
+    async fn a_copy_names_what_it_is_without() {
+        for (payloads, named) in [
+            (Payloads::Shown, "on_success, on_failure, postpone_max"),
+            (Payloads::Off, "payload, headers, metadata, on_success, on_failure, postpone_max"),
+        ] {
+            let rig = Rig::with_payloads(payloads);
+            let call = |json: &str| Callback::from_json(json).unwrap();
+            let follow_up = || Some(Box::new(call(r#"{"type":"http","url":"https://a.example/then"}"#)));
+            let callback = call(r#"{"type":"http","url":"https://a.example/x","headers":{"X-A":"1"},"payload":{"tulip":1}}"#);
+            let options = Options {
+                on_success: follow_up(),
+                on_failure: follow_up(),
+                postpone_max: Some(Span::from_secs(90)),
+                ..Options::default()
+            };
+            let request = NewTimerRequest {
+                options,
+                metadata: Some(JsonText::parse("metadata", r#"{"n":1}"#, 100).unwrap()),
+                ..NewTimerRequest::new(RequestedTime::After(Span::from_secs(60)), Target::Callback(callback))
+            };
+            let id = rig.commands.create(request).await.unwrap().timer().id();
+            let copy = rig.get(&format!("/console/timers/new?from={id}")).await;
+            assert!(copy.text.contains(&format!("Not copied: <strong>{named}</strong>.")), "{}", copy.text);
+            let plain = rig.timer("plain", "a").await;
+            assert!(!rig.get(&format!("/console/timers/new?from={plain}")).await.text.contains("Not copied"));
+        }
     }
 
     #[tokio::test]
