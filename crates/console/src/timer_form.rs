@@ -96,7 +96,7 @@ impl TimerForm {
         let Options { postpone_max, on_success, on_failure, .. } = &definition.options;
         let is_hidden = payloads == Payloads::Off;
         let parts = [
-            ("callback", definition.callback.is_event()),
+            ("callback", CallKind::named(definition.callback.kind()).is_none()),
             ("payload", is_hidden && definition.callback.payload.is_some()),
             ("headers", is_hidden && definition.callback.headers.iter().next().is_some()),
             ("metadata", is_hidden && definition.metadata.is_some()),
