@@ -44,7 +44,7 @@ impl Entry {
     }
 }
 
-const ENTRIES: [Entry; 9] = [
+static ENTRIES: [Entry; 9] = [
     Entry { section: Section::Overview, name: "Overview", path: "", shortcut: "o", is_for_administrator: false },
     Entry { section: Section::Timers, name: "Timers", path: "/timers", shortcut: "t", is_for_administrator: false },
     Entry { section: Section::Failed, name: "Failed", path: "/failed", shortcut: "f", is_for_administrator: false },
@@ -62,6 +62,12 @@ const ENTRIES: [Entry; 9] = [
     Entry { section: Section::Inbox, name: "Inbox", path: "/inbox", shortcut: "i", is_for_administrator: true },
 ];
 
+/// The keys behind `g` and the pages that they open, of those that this viewer has.
+pub(crate) fn shortcuts(visitor: &Visitor) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let shown = ENTRIES.iter().filter(move |entry| entry.is_shown_to(visitor) && !entry.shortcut.is_empty());
+    shown.map(|entry| (entry.shortcut, entry.name))
+}
+
 /// A page of a viewer that has logged in.
 pub(crate) fn page(visitor: &Visitor, section: Option<Section>, title: &str, body: Markup) -> Markup {
     let content = html! {
@@ -76,7 +82,7 @@ pub(crate) fn page(visitor: &Visitor, section: Option<Section>, title: &str, bod
         }
         dialog #dialog {}
         dialog #shortcuts aria-label="Keyboard shortcuts" {
-            h2 { "Keyboard" } (preference_switches::shortcuts_list())
+            h2 { "Keyboard" } (preference_switches::shortcuts_list(visitor))
             form.actions method="dialog" { button { "Close" } }
         }
     };

@@ -3,21 +3,15 @@
 use maud::{Markup, html};
 
 use crate::{
+    frame,
     preferences::{DENSITY, LOCAL, Preferences, THEME, ZONE, ZONE_CHARS_MAX},
     visitor::Visitor,
 };
 
 /// What the keys do. The script shows it on `?`.
-pub(crate) fn shortcuts_list() -> Markup {
-    let keys = [
-        ("/", "search"),
-        ("g o", "overview"),
-        ("g t", "timers"),
-        ("g f", "failed"),
-        ("g d", "destinations"),
-        ("g n", "namespaces"),
-        ("g k", "keys"),
-        ("g c", "cluster"),
+pub(crate) fn shortcuts_list(visitor: &Visitor) -> Markup {
+    let pages = frame::shortcuts(visitor).map(|(key, name)| (format!("g {key}"), name.to_lowercase()));
+    let others = [
         ("j k", "next and previous row"),
         ("x", "select the row"),
         ("Enter", "open the row"),
@@ -29,6 +23,10 @@ pub(crate) fn shortcuts_list() -> Markup {
         ("z", "time zone UTC, local and named"),
         ("?", "this list"),
     ];
+    let keys = [("/".to_owned(), "search".to_owned())]
+        .into_iter()
+        .chain(pages)
+        .chain(others.map(|(key, what)| (key.to_owned(), what.to_owned())));
     html! {
         dl.keys { @for (key, what) in keys {
             dt { @for key in key.split(' ') { kbd { (key) } " " } } dd { (what) }

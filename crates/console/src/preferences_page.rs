@@ -65,7 +65,7 @@ pub(crate) async fn show(visitor: Visitor) -> Result<Markup, Problem> {
                 div { button.main { "Save" } }
             }
         } }
-        section.card { header { h2 { "Keyboard" } } div.body { (shortcuts_list()) } }
+        section.card { header { h2 { "Keyboard" } } div.body { (shortcuts_list(&visitor)) } }
     };
     Ok(frame::page(&visitor, None, "Preferences", body))
 }

@@ -149,6 +149,19 @@ async fn a_key_that_may_only_read_changes_nothing() {
 }
 
 #[tokio::test]
+async fn shortcuts_are_told_for_the_pages_that_a_key_has() {
+    let rig = Rig::new();
+    let (_, holder) = rig.holder(&["a"], Rights::Write).await;
+    let of_page = |key: &str| format!("<kbd>g</kbd> <kbd>{key}</kbd>");
+    for (cookie, is_administrator) in [(&rig.cookie, true), (&holder, false)] {
+        let page = rig.get_as(cookie, "/console/preferences").await.text;
+        for (key, is_told) in [("o", true), ("n", true), ("k", is_administrator), ("c", is_administrator), ("i", false)] {
+            assert_eq!(page.contains(&of_page(key)), is_told, "{key}: {page}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_key_sees_nothing_of_other_namespaces() {
     let rig = Rig::new();
     let other = rig.timer("tulip", "garden").await;
