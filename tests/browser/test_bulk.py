@@ -54,6 +54,7 @@ def test_a_change_is_refused_when_more_match_than_were_looked_at(seeds, look):
     with viewer.page.expect_navigation() as met:
         viewer.page.get_by_role("button", name="Cancel 3").click()
     assert met.value.status == 409
+    assert not axe.violations_in_both_themes(viewer.page)
     assert pending(service, "grows") == 8
 
 
@@ -71,6 +72,7 @@ def test_selected_timers_are_changed_and_no_others(seeds, look):
     page.get_by_role("button", name="Selected").click()
     page.get_by_role("button", name="Pause 2").click()
     expect(page.get_by_role("status")).to_contain_text("2 timers")
+    assert not axe.violations_in_both_themes(page)
     assert [service.timer(id)["status"] for id in ids] == ["pending", "paused", "paused", "pending"]
     viewer.check()
 

@@ -6,6 +6,8 @@ import hmac
 import pytest
 from playwright.sync_api import expect
 
+from rig import axe
+
 
 def test_a_change_is_saved(seeds, look):
     id = seeds.service.create(f"{seeds.receiver.url}/200/a", key="edited", namespace="shop", payload={"n": 1})
@@ -37,6 +39,7 @@ def test_a_conflict_shows_both_versions_and_overwrites_nothing(seeds, look):
     both = page.get_by_role("region", name="Both versions")
     expect(both).to_contain_text("/200/theirs")
     expect(both).to_contain_text("/200/mine")
+    assert not axe.violations_in_both_themes(page)
     assert service.timer(id)["callback_config"]["url"].endswith("/200/theirs")
     # What was written is not lost, and can be saved now that both were seen.
     assert page.get_by_label("URL").input_value().endswith("/200/mine")
@@ -54,6 +57,7 @@ def test_what_is_wrong_is_said_beside_its_field_and_nothing_is_lost(seeds, look)
     page.get_by_role("button", name="Create timer").click()
     expect(page.locator("#error-delay")).to_be_visible()
     assert page.get_by_label("URL").input_value() == "http://127.0.0.1:9/kept"
+    assert not axe.violations_in_both_themes(page)
     page.locator("[name=delay]").fill("1h")
     page.get_by_role("button", name="Validate").click()
     expect(page.get_by_role("status")).to_contain_text("Everything is valid. Fires")

@@ -97,10 +97,23 @@ def test_the_login_and_a_refusal_are_accessible(seeds, look):
     assert not axe.violations_in_both_themes(viewer.page)
     assert not scrolled_sideways(viewer.page)
     viewer.check()
-    viewer = look(seeds.service, seeds.cookies["administrator"], refusals=(404,))
-    assert viewer.open("/nowhere").status == 404
+    viewer = look(seeds.service, seeds.cookies["administrator"], refusals=(400, 404))
+    for path, status in (("/nowhere", 404), ("/timers?q=status:wrong", 400)):
+        assert viewer.open(path).status == status
+        assert not axe.violations_in_both_themes(viewer.page), path
+        assert not scrolled_sideways(viewer.page), path
+
+
+@pytest.mark.one_store
+def test_a_key_that_was_issued_is_shown_accessibly(seeds, look):
+    viewer = look(seeds.service, seeds.cookies["administrator"])
+    viewer.open("/keys")
+    viewer.page.locator("[name=name]").fill("looked at")
+    viewer.page.get_by_role("button", name="Issue key").click()
+    viewer.page.get_by_role("status").wait_for()
     assert not axe.violations_in_both_themes(viewer.page)
     assert not scrolled_sideways(viewer.page)
+    viewer.check()
 
 
 @pytest.mark.one_store
