@@ -179,21 +179,20 @@ const stored = { get: (name) => { try { return localStorage.getItem(name); } cat
 let wanted = stored.get("timer-live") !== "off";
 let stream = null;
 
-// A form that was sent leads elsewhere: nothing may load this page again meanwhile.
+// A form that was sent leads elsewhere.
 let isSent = false;
 document.addEventListener("submit", (event) => (isSent ||= event.target.method !== "dialog"));
 
 // A row without what only counts time.
 const content = (row) => row.outerHTML.replace(/<time[^>]*data-distance[^]*?<\/time>| title="[^"]*"/g, "");
 
-// Regions that came while they could not be shown: the server sends a region only when it has changed, so the last of each is kept.
+// Regions that could not be shown when they came: the server does not send them again.
 const late = new Map();
 const written = "input:not([type=checkbox], [type=hidden]), textarea, select";
 
-// Whether something is being written in a form of this region, or its button is about to be pressed.
+// Whether something is written in this region, or is about to be.
 function isWrittenIn(region) {
-  const focused = document.activeElement;
-  return region.contains(focused) && (focused.matches(written) || Boolean(focused.closest("form")?.querySelector(written)));
+  return all(written, region).some((field) => field === document.activeElement || field.value !== (field.defaultValue ?? field.value));
 }
 
 function showLate() {
@@ -202,12 +201,12 @@ function showLate() {
     const old = document.getElementById(id);
     if (old && isWrittenIn(old)) continue;
     late.delete(id);
-    if (old) replace(old, html);
+    old && replace(old, html);
   }
 }
 
 dialog?.addEventListener("close", showLate);
-// Not at once: what was clicked instead must still be there when the button of the mouse is released.
+// Later: what is clicked instead must still be there.
 document.addEventListener("focusout", () => late.size && setTimeout(showLate, 300));
 
 function replace(old, html) {
@@ -215,16 +214,11 @@ function replace(old, html) {
   template.innerHTML = html;
   const fresh = template.content.firstElementChild;
   if (!fresh) return;
-  // There is something else to show than this region.
   if (!fresh.hasChildNodes()) return isSent || location.reload();
   const checked = new Set(all("td.tick input:checked", old).map((box) => box.value));
   all("td.tick input", fresh).forEach((box) => (box.checked = checked.has(box.value)));
   const opened = all("details", old).map((part) => part.open);
   all("details", fresh).forEach((part, at) => (part.open = opened[at] ?? part.open));
-  // What was written and not sent yet stays.
-  const name = (field) => `${field.name} ${field.getAttribute("aria-label")}`;
-  const typed = new Map(all(written, old).filter((field) => field.value !== (field.defaultValue ?? field.value)).map((field) => [name(field), field.value]));
-  all(written, fresh).filter((field) => typed.has(name(field))).forEach((field) => (field.value = typed.get(name(field))));
   const row = one("tr[aria-selected]", old)?.dataset.row;
   if (row) all("tr[data-row]", fresh).find((part) => part.dataset.row === row)?.setAttribute("aria-selected", "true");
   const focused = old.contains(document.activeElement) ? document.activeElement : null;
@@ -274,7 +268,6 @@ function showAway(isAway) {
 }
 
 function disconnect() {
-  // The next stream begins with all of them.
   late.clear();
   stream?.close();
   stream = null;
