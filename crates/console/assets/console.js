@@ -190,7 +190,7 @@ const content = (row) => row.outerHTML.replace(/<time[^>]*data-distance[^]*?<\/t
 const late = new Map();
 const written = "input:not([type=checkbox], [type=hidden]), textarea, select";
 
-// Whether something is written in this region, or is about to be.
+// Whether this region is written in.
 function isWrittenIn(region) {
   return all(written, region).some((field) => field === document.activeElement || field.value !== (field.defaultValue ?? field.value));
 }
@@ -214,7 +214,7 @@ function replace(old, html) {
   template.innerHTML = html;
   const fresh = template.content.firstElementChild;
   if (!fresh) return;
-  if (!fresh.hasChildNodes()) return isSent || location.reload();
+  if (!fresh.hasChildNodes() && old.hasChildNodes()) return isSent || location.reload();
   const checked = new Set(all("td.tick input:checked", old).map((box) => box.value));
   all("td.tick input", fresh).forEach((box) => (box.checked = checked.has(box.value)));
   const opened = all("details", old).map((part) => part.open);

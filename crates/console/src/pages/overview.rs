@@ -60,7 +60,7 @@ pub(crate) async fn show(visitor: Visitor, fields: Fields) -> Result<Response, P
     let body = if is_empty(&visitor, &namespaces).await? {
         html! { div.title { h1 { "Overview" } } (Region::new(FIRST_STEPS, "card", first_steps(&visitor))) }
     } else {
-        let regions = figures(&visitor, &fields, &namespaces).await?;
+        let regions = metric_regions(&visitor, &fields, &namespaces).await?;
         html! {
             div.title {
                 h1 { "Overview" }
@@ -95,7 +95,7 @@ async fn is_empty(visitor: &Visitor, namespaces: &[Namespace]) -> Result<bool, P
 /// What changes while the page is looked at.
 pub(crate) async fn regions(visitor: &Visitor, fields: &Fields) -> Result<Vec<Region>, Problem> {
     let namespaces = namespaces(fields)?;
-    let mut regions = figures(visitor, fields, &namespaces).await?;
+    let mut regions = metric_regions(visitor, fields, &namespaces).await?;
     if !is_empty(visitor, &namespaces).await? {
         // A page that shows the first steps is loaded again; the others have no such region.
         regions.push(Region::new(FIRST_STEPS, "", html! {}));
@@ -103,7 +103,7 @@ pub(crate) async fn regions(visitor: &Visitor, fields: &Fields) -> Result<Vec<Re
     Ok(regions)
 }
 
-async fn figures(visitor: &Visitor, fields: &Fields, namespaces: &[Namespace]) -> Result<Vec<Region>, Problem> {
+async fn metric_regions(visitor: &Visitor, fields: &Fields, namespaces: &[Namespace]) -> Result<Vec<Region>, Problem> {
     let (now, range) = (visitor.now(), Range::read(fields));
     let commands = &visitor.commands;
     let ahead = range.request(now);
