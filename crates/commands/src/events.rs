@@ -9,10 +9,12 @@
 //!
 //! Nothing is fed by what is followed: the tail reads the record that the store keeps anyway, so that a stream shows what happens
 //! on every node, and goes on after a restart of any of them. A reader that is slow, or resumes from long ago, reads the store by
-//! itself until it has caught up with the ring; so no queue is longer than the ring.
+//! itself until it has caught up with the ring; so no queue is longer than the ring. While many calls are late, both read little:
+//! events are then shown later, and none is missed.
 
 mod event;
 mod following;
+mod pace;
 mod ring;
 mod tail;
 
@@ -32,9 +34,10 @@ use tokio::{
 pub use self::{
     event::{Event, EventType, EventTypes},
     following::Following,
+    pace::Lateness,
 };
-use self::{ring::Ring, tail::Tail};
-use crate::{CommandError, Commands, call};
+use self::{pace::Pace, ring::Ring, tail::Tail};
+use crate::{CallCount, CommandError, Commands, call};
 
 /// How many streams one key may have open, and all keys together.
 const STREAMS_OF_A_KEY_MAX: usize = 8;
@@ -61,6 +64,7 @@ pub(crate) struct Shared {
     /// Says that the state is another one.
     progress: watch::Sender<()>,
     catching_up: Semaphore,
+    pace: Pace,
 }
 
 struct State {
@@ -80,12 +84,22 @@ struct Stream {
 
 impl Events {
     pub fn new(store: Arc<dyn EventStore>) -> Self {
+        Self::paced(store, Pace::default())
+    }
+
+    /// The same, read slowly while many calls are late.
+    pub fn yielding_to(store: Arc<dyn EventStore>, calls: CallCount, lateness: Lateness) -> Self {
+        Self::paced(store, Pace::yielding_to(calls, lateness))
+    }
+
+    fn paced(store: Arc<dyn EventStore>, pace: Pace) -> Self {
         let state = State { ring: Ring::default(), complete: None, streams: HashMap::new(), is_tailed: false };
         Self(Arc::new(Shared {
             store,
             state: Mutex::new(state),
             progress: watch::Sender::new(()),
             catching_up: Semaphore::new(CATCHING_UP_MAX),
+            pace,
         }))
     }
 

@@ -14,6 +14,7 @@
 mod bulk;
 mod bulk_work;
 mod call;
+mod call_rate;
 mod cancel;
 mod cancel_matching;
 mod cluster;
@@ -54,14 +55,15 @@ use store::{BulkStore, DueEntry, HealthStore, KeyStore, StatsStore, Store, Timer
 
 pub use bulk::{BulkAnswer, BulkBreakdown, BulkPreview, BulkRequest, CHANGED_AT_ONCE_MAX, OPERATIONS_RUNNING_MAX};
 pub use bulk_work::{BulkWork, Reschedule, Shift};
+pub use call_rate::CallCount;
 pub use cancel_matching::{CanceledMany, Selection};
 pub use create::{NewTimerRequest, Outcome, Target};
 pub use error::{CommandError, Verb};
-pub use events::{Event, EventType, EventTypes, Events, Following};
+pub use events::{Event, EventType, EventTypes, Events, Following, Lateness};
 pub use health::Health;
 pub use keyring::{KeyRing, NoteKeyUse};
 pub use list::Listed;
-pub use operations::{CallCount, OperationRunner, Ran};
+pub use operations::{OperationRunner, Ran};
 pub use patch::{Field, HttpPatch, Patch};
 pub use permits::{Permit, Permits};
 pub use rules::{CallbackCheck, EarliestAllowed, Rules};

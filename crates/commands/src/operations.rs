@@ -8,7 +8,6 @@
 //!        └── the time slice is over, or an outcome is unknown: another operation may be first ◀─────────────────────────────┘
 //! ```
 
-mod call_rate;
 mod leased;
 mod matches;
 mod pace;
@@ -19,15 +18,18 @@ use domain::{Span, Timestamp};
 use store::{BulkCounts, BulkOperation, ListQuery, OperationId, OperationState, Progress, StoreError, StoreResult};
 use tokio::time::Instant;
 
-pub use self::call_rate::CallCount;
 pub(crate) use self::pace::{Spent, pause};
 use self::{
-    call_rate::CallRate,
     leased::{Counting, LEASE, LeasedOperation, processed, progress},
     matches::Matches,
     pace::{next_page, page_limits},
 };
-use crate::{BulkWork, CommandError, Commands, bulk::in_order, call};
+use crate::{
+    BulkWork, CommandError, Commands,
+    bulk::in_order,
+    call,
+    call_rate::{CallCount, CallRate},
+};
 
 /// How many operations one answer shows.
 const SHOWN_MAX: usize = 100;
@@ -41,6 +43,8 @@ const RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const PURGE_INTERVAL: Duration = Duration::from_secs(60);
 const PURGED_AT_ONCE: usize = 1_000;
+/// From so many calls a second on operations give way. A rare call that meets a page waits for a millisecond or two.
+const CALLS_PER_SECOND_MIN: f64 = 50.0;
 /// Why an operation fails that met more timers than its client expects.
 const TOO_MANY: &str = "more timers match than expected_max";
 /// Why an operation fails that was started by a program with further actions.
@@ -152,7 +156,7 @@ impl OperationRunner {
     /// The same, with longer pauses while many calls are made.
     #[must_use]
     pub fn yielding_to(self, calls: CallCount) -> Self {
-        Self { calls: Some(CallRate::of(calls)), ..self }
+        Self { calls: Some(CallRate::from(CALLS_PER_SECOND_MIN, calls)), ..self }
     }
 
     /// Until `stop`. No error ends it.

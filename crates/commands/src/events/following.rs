@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use domain::{Span, Timestamp};
 use store::{Filter, Recorded};
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use super::{Event, EventTypes, PRUNED_AFTER, Stream, event, too_old};
 use crate::{CommandError, call};
@@ -129,6 +129,7 @@ impl Following {
         let shared = Arc::clone(&self.stream.events.0);
         // Never closed.
         let _permit = shared.catching_up.acquire().await.ok();
+        let began = Instant::now();
         let page = call::reading(shared.store.events(self.position, complete, PAGE_EVENTS)).await?;
         // Of a former life, what this stream has given out itself, or lies before it.
         let is_past = |event: &Recorded| event.what.former().is_some_and(|at| at <= self.origin);
@@ -139,6 +140,7 @@ impl Following {
             let events = event::read(shared.store.as_ref(), part, before).await?;
             matching.extend(events.into_iter().filter(|event| self.is_meant(event)).map(Arc::new));
         }
+        shared.pace.rest_after(began.elapsed()).await;
         self.position = page.until;
         Ok(Found::Events(matching))
     }

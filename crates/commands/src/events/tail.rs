@@ -51,11 +51,11 @@ impl Tail {
                 Err(StoreError::Corrupt("internal error while reading events; see the log".into()))
             });
             let pause = match stepped {
-                Ok(()) => {
+                Ok(rested) => {
                     if failures.went_well() {
                         tracing::info!("events can be read again");
                     }
-                    (started.elapsed() * REST_FACTOR).max(POLL_PAUSE)
+                    (started.elapsed().saturating_sub(rested) * REST_FACTOR).max(POLL_PAUSE)
                 }
                 Err(error) => {
                     if !failures.is_failing() {
@@ -68,7 +68,8 @@ impl Tail {
         }
     }
 
-    async fn step(events: &Events, tail: &mut Option<Self>) -> StoreResult<()> {
+    /// Reads what there is. Returns how long it rested meanwhile.
+    async fn step(events: &Events, tail: &mut Option<Self>) -> StoreResult<Duration> {
         match tail {
             Some(tail) => tail.read().await,
             none => none.insert(Self::begin(events.clone()).await?).read().await,
@@ -100,25 +101,28 @@ impl Tail {
         *self = Self::starting_at(self.events.clone(), now, now.saturating_sub(since).saturating_sub(BEHIND));
     }
 
-    /// Reads what has appeared since, and tells the streams.
-    async fn read(&mut self) -> StoreResult<()> {
+    /// Reads what has appeared since, and tells the streams. Returns how long it gave way to calls.
+    async fn read(&mut self) -> StoreResult<Duration> {
         // Before the events: what had ended by then is among them.
         let watermark = call::reading(self.events.0.store.watermark()).await?;
         self.follow_the_clock(watermark.at);
         let until = watermark.at.saturating_add(BEHIND);
-        let mut after = self.complete;
+        let (mut after, mut rested) = (self.complete, Duration::ZERO);
         while after < until {
+            let mut began = Instant::now();
             let page = call::reading(self.events.0.store.events(after, until, PAGE_EVENTS)).await?;
             let new: Vec<Recorded> = page.events.into_iter().filter(|event| self.is_new(event)).collect();
             for part in new.chunks(event::READ_AT_ONCE) {
                 self.publish(part).await?;
+                rested += self.events.0.pace.rest_after(began.elapsed()).await;
+                began = Instant::now();
             }
             after = page.until;
         }
         self.advance(watermark);
         self.events.state().complete = Some(self.complete);
         self.events.0.progress.send_replace(());
-        Ok(())
+        Ok(rested)
     }
 
     fn is_new(&self, event: &Recorded) -> bool {

@@ -1,11 +1,9 @@
-//! Whether calls are made so often that operations give way to them.
+//! Whether calls are made so often that other work gives way to them.
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-/// From so many calls a second on operations give way. A rare call that meets a page waits for a millisecond or two.
-const CALLS_PER_SECOND_MIN: f64 = 50.0;
 /// How long calls are counted before that is said of them.
 const WINDOW: Duration = Duration::from_millis(200);
 
@@ -14,6 +12,7 @@ pub type CallCount = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 pub struct CallRate {
     count: CallCount,
+    per_second: f64,
     /// How many there were when the window began.
     before: u64,
     since: Instant,
@@ -21,8 +20,9 @@ pub struct CallRate {
 }
 
 impl CallRate {
-    pub fn of(count: CallCount) -> Self {
-        Self { before: count(), count, since: Instant::now(), is_high: false }
+    /// High from so many calls a second on.
+    pub fn from(per_second: f64, count: CallCount) -> Self {
+        Self { before: count(), count, per_second, since: Instant::now(), is_high: false }
     }
 
     /// Whether so many calls were made in the last window that is over.
@@ -31,7 +31,7 @@ impl CallRate {
         if elapsed >= WINDOW {
             let calls = (self.count)();
             let made = calls.saturating_sub(std::mem::replace(&mut self.before, calls));
-            self.is_high = made as f64 >= CALLS_PER_SECOND_MIN * elapsed.as_secs_f64();
+            self.is_high = made as f64 >= self.per_second * elapsed.as_secs_f64();
             self.since += elapsed;
         }
         self.is_high
@@ -48,7 +48,7 @@ mod tests {
     async fn rare_calls_are_not_given_way_to() {
         let calls = Arc::new(AtomicU64::new(7));
         let count = Arc::clone(&calls);
-        let mut rate = CallRate::of(Arc::new(move || count.load(Ordering::Relaxed)));
+        let mut rate = CallRate::from(50.0, Arc::new(move || count.load(Ordering::Relaxed)));
         let steps = [
             (WINDOW / 2, 1_000, false, "the window is not over"),
             (WINDOW / 2, 0, true, "1,000 calls within it"),
