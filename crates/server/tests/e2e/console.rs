@@ -5,10 +5,15 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
-use crate::rig::{API_KEY, Answer, Backend, Client, Receiver, Service, beside_others, callback_to, eventually};
+use crate::rig::{API_KEY, Answer, Backend, Client, Receiver, Service, beside_others, callback_to, eventually, heavy};
 
 const WITHIN: Duration = Duration::from_secs(10);
+/// How long a node believes what it has read of the keys.
+const KEYS_BELIEVED: Duration = Duration::from_secs(1);
+/// A second is promised. The rest is for a request on the way.
+const NOTICED_WITHIN: Duration = Duration::from_millis(1_500);
 
 /// A browser that has logged in, or has not yet.
 #[derive(Clone)]
@@ -127,6 +132,38 @@ async fn a_session_has_the_rights_of_its_key_and_ends_with_it() {
     assert_eq!(client.with_key(&key).get("/whoami").await.status, 401, "the API knows it at once");
     eventually("the session ends", WITHIN, async || (browser.get("/console").await.status == 303).then_some(())).await;
     service.stop().await;
+}
+
+/// No node keeps sessions: each reads the keys from the database that they share.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_ends_within_a_second_when_another_node_revokes_its_key() {
+    const PAGE: &str = "/console/timers";
+    let _machine = heavy().await;
+    let backend = Backend::postgres();
+    let (mut first, mut second) = (Service::start(&backend).await, Service::start(&backend).await);
+    let (id, key) = issue(&first.client(), &json!(["a"]), "read").await;
+    let administrator = Browser::of(&second, second.client()).log_in(API_KEY).await;
+    let here = Browser::of(&first, first.client()).log_in(&key).await;
+    let there = Browser { cookie: here.cookie.clone(), ..Browser::of(&second, second.client()) };
+    // What both know of the key is as fresh as can be when it is revoked.
+    assert_eq!((there.get(PAGE).await.status, here.get(PAGE).await.status), (200, 200), "one login opens every node");
+
+    assert_eq!(administrator.post(&format!("/console/keys/{id}/revoke"), "").await.status, 303);
+    let revoked_at = Instant::now();
+    let led = eventually("the session ends at the other node", NOTICED_WITHIN, async || {
+        let asked_after = revoked_at.elapsed();
+        let page = here.get(PAGE).await;
+        // However long an answer takes on a busy machine, none that is asked for after the second is a page.
+        assert!(page.status != 200 || asked_after < KEYS_BELIEVED, "a page that was asked for {asked_after:?} after the end");
+        (page.status == 303).then_some(page)
+    })
+    .await;
+    println!("a session of a key that another node revoked ended after {:?}", revoked_at.elapsed());
+    assert_eq!(led.headers["location"].to_str().expect("a path"), "/console/login?next=%2Fconsole%2Ftimers");
+    assert_eq!(here.post("/console/timers/new", "delay=1h").await.status, 401, "no form of it is taken any more");
+    assert_eq!((there.get(PAGE).await.status, administrator.get(PAGE).await.status), (303, 200), "only that of the key ends");
+    first.stop().await;
+    second.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
