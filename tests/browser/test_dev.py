@@ -129,6 +129,25 @@ def test_a_call_that_comes_while_an_address_is_written_is_shown_afterwards(dev, 
         viewer.check()
 
 
+def test_an_opened_call_stays_open_and_no_other_is_opened_when_one_comes(dev, look):
+    receiver = printed(dev, "Receiver")
+    cookie = dev.log_in(ADMINISTRATOR)
+    assert dev.submit("/inbox/clear", {}, cookie).status == 303
+    dev.create(f"{receiver}/read", delay="0s", payload={"n": 1})
+    viewer = look(dev, cookie)
+    calls = viewer.page.locator("#inbox-calls tbody")
+    viewer.open("/inbox")
+    expect(calls).to_have_count(1)
+    calls.first.locator("summary").click()
+    dev.create(f"{receiver}/meanwhile", delay="0s", payload={"n": 2})
+    expect(calls).to_have_count(2)
+    # The latest stands above those before it.
+    for call, path, is_open in ((calls.first, "/meanwhile", False), (calls.last, "/read", True)):
+        expect(call).to_contain_text(f"POST {path}")
+        assert call.locator("details").evaluate("part => part.open") is is_open, path
+    viewer.check()
+
+
 def test_a_session_outlives_a_clock_that_is_moved_by_a_month(dev):
     cookie = dev.log_in(ADMINISTRATOR)
     assert dev.api("POST", "/dev/clock/advance", {"by": "30d"}).status == 200

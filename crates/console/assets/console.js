@@ -217,8 +217,7 @@ function replace(old, html) {
   if (!fresh.hasChildNodes() && old.hasChildNodes()) return isSent || location.reload();
   const checked = new Set(all("td.tick input:checked", old).map((box) => box.value));
   all("td.tick input", fresh).forEach((box) => (box.checked = checked.has(box.value)));
-  const opened = all("details", old).map((part) => part.open);
-  all("details", fresh).forEach((part, at) => (part.open = opened[at] ?? part.open));
+  all("details", fresh).forEach((part) => (part.open = document.getElementById(part.id)?.open ?? part.open));
   const row = one("tr[aria-selected]", old)?.dataset.row;
   if (row) all("tr[data-row]", fresh).find((part) => part.dataset.row === row)?.setAttribute("aria-selected", "true");
   const focused = old.contains(document.activeElement) ? document.activeElement : null;

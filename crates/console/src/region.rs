@@ -2,7 +2,8 @@
 
 use maud::{Markup, Render, html};
 
-/// An element with an id, which a live page replaces when it has changed.
+/// An element with an id, which a live page replaces when it has changed. Each `details` in it has an id as well, by which the script
+/// knows whether it was open.
 pub(crate) struct Region {
     pub(crate) id: &'static str,
     class: &'static str,

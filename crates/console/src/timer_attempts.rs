@@ -123,7 +123,8 @@ fn answer(visitor: &Visitor, attempt: &Attempt) -> Markup {
     html! {
         @match &attempt.answer {
             Some(answer) if visitor.payloads() != Payloads::Off => {
-                details {
+                // A timer that is retried by hand counts its attempts from 1 again.
+                details id={ "attempt-" (attempt.started_at.as_micros()) } {
                     summary { (detail) @if detail.is_empty() { "Answer" } }
                     @for (name, value) in &answer.headers { div.mono.muted { (name) ": " (value) } }
                     @match &answer.body {
@@ -139,7 +140,7 @@ fn answer(visitor: &Visitor, attempt: &Attempt) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use domain::{Clock, Next, Shard};
+    use domain::{Clock, Next, ReceivedAnswer, Shard};
     use store::{Claim, ClaimToken, Member, NodeId, OnLocked, Settlement, ShardCursor};
 
     use super::*;
@@ -161,7 +162,7 @@ mod tests {
             status: Some(503),
             detail: Some("try later".to_owned()),
             node: Some("host-1:8080".to_owned()),
-            answer: None,
+            answer: Some(ReceivedAnswer::new(Vec::new(), b"try later")),
         };
         let next =
             Next::Pending { at: now.saturating_add(Span::from_secs(32)), attempt: 1, error: Some("answered 503".to_owned()) };
@@ -187,6 +188,7 @@ mod tests {
         let next = page.split("aria-label=\"Attempts\"").nth(1).unwrap();
         assert!(next.contains("<td class=\"num\">1</td><td class=\"cut minor\">host-1:8080</td>"), "{next}");
         assert!(next.contains("about </span><time datetime=\"2030-01-01T01:00:32Z\""), "{next}");
+        assert!(next.contains("<details id=\"attempt-1893459600000000\">"), "a live page knows it again: {next}");
         let second = page.split("<dd><pre").nth(1).unwrap();
         assert!(second.contains(".1893459600.</pre>"), "the signed text has the time of the last call: {second}");
     }

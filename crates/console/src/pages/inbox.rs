@@ -112,7 +112,7 @@ fn head_of(visitor: &Visitor, Call { seq, arrival, .. }: &Call) -> Markup {
 /// A row below the first, so that what is opened has the whole width.
 fn content_of(visitor: &Visitor, Call { seq, arrival, duplicate_of }: &Call) -> Markup {
     html! {
-        tr.more { td.wrap colspan="8" { details {
+        tr.more { td.wrap colspan="8" { details id={ "call-" (seq) } {
             summary {
                 (text::counted(arrival.body.len() as u64, "byte", "bytes")) " " span.mono.muted { (text::cut(&arrival.body, BODY_CHARS_TOLD)) }
                 @if let Some(first) = duplicate_of { " " span.status.expired { "repeats #" (first) } }
@@ -350,6 +350,7 @@ mod tests {
             "{}",
             page.text
         );
+        assert!(page.text.contains("<details id=\"call-1\">"), "a live page knows it again: {}", page.text);
 
         assert_eq!(rig.post("/console/inbox/answers", "path=/hello&status=503&times=2&retry_after=7&delay=1s").await.status, 303);
         let answer = tools.answers.take("/hello").unwrap();

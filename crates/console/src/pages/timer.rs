@@ -170,11 +170,12 @@ fn content(visitor: &Visitor, timer: &Timer) -> Markup {
 fn exact(name: &str, text: &str, payloads: Payloads) -> Markup {
     let is_open = payloads == Payloads::Shown && text.len() <= SHOWN_BYTES_MAX;
     let bytes = text::counted(text.len() as u64, "byte", "bytes");
+    let id = format!("content-{}", name.to_lowercase().replace(' ', "-"));
     html! {
         @if payloads == Payloads::Off {
             p { strong { (name) } " " span.muted { (bytes) } }
         } @else {
-            details open[is_open] {
+            details id=(id) open[is_open] {
                 summary { strong { (name) } " " span.muted { (bytes) } }
                 div.copied { button.quiet type="button" hidden data-copy=(text) { "Copy" } pre tabindex="0" dir="ltr" { (text) } }
             }
@@ -209,7 +210,7 @@ mod tests {
             let id = rig.timer_with_payload("k", r#"{"secret":"tulip"}"#).await;
             let page = rig.get(&format!("/console/timers/{id}")).await;
             assert_eq!(page.text.contains("tulip"), is_sent, "{payloads:?}");
-            assert_eq!(page.text.contains("<details open><summary><strong>Payload"), is_open, "{payloads:?}");
+            assert_eq!(page.text.contains("<details id=\"content-payload\" open>"), is_open, "{payloads:?}");
         }
     }
 
