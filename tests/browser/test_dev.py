@@ -145,6 +145,8 @@ def test_an_opened_call_stays_open_and_no_other_is_opened_when_one_comes(dev, lo
     for call, path, is_open in ((calls.first, "/meanwhile", False), (calls.last, "/read", True)):
         expect(call).to_contain_text(f"POST {path}")
         assert call.locator("details").evaluate("part => part.open") is is_open, path
+    # The next key is pressed in the same call.
+    expect(calls.last.locator("summary")).to_be_focused()
     viewer.check()
 
 

@@ -220,14 +220,15 @@ function replace(old, html) {
   all("details", fresh).forEach((part) => (part.open = document.getElementById(part.id)?.open ?? part.open));
   const row = one("tr[aria-selected]", old)?.dataset.row;
   if (row) all("tr[data-row]", fresh).find((part) => part.dataset.row === row)?.setAttribute("aria-selected", "true");
-  const focused = old.contains(document.activeElement) ? document.activeElement : null;
+  const focused = document.activeElement;
+  const key = (part) => [part.closest("details")?.id, part.getAttribute("href"), part.value].join();
   const left = one(".table", old)?.scrollLeft ?? 0;
   // Rows that are new are marked for a moment.
   const known = new Set(all("tr[data-row]", old).map(content));
   enhance(fresh);
   old.replaceWith(fresh);
   if (left) one(".table", fresh).scrollLeft = left;
-  if (focused) all(focused.tagName, fresh).find((part) => part.href === focused.href && part.value === focused.value)?.focus({ preventScroll: true });
+  if (old.contains(focused)) all(focused.tagName, fresh).find((part) => key(part) === key(focused))?.focus({ preventScroll: true });
   if (known.size) all("tr[data-row]", fresh).filter((part) => !known.has(content(part))).forEach((part) => part.classList.add("fresh"));
   countSelected();
 }
