@@ -31,37 +31,41 @@ def violations_in_both_themes(page: Page, *, is_named: bool = False, is_whole: b
     """All rules in the light theme, and then in the dark one those that look at colours, without another load: of a page that follows
     the system, or whose viewer has named the theme. The markup is the same in both, and so is what all other rules say of it. What is
     repeated is taken out of the page first, unless the whole of it is asked for."""
-    if not is_whole:
-        page.evaluate("repeated => document.querySelectorAll(repeated).forEach(part => part.remove())", REPEATED)
-    light = violations(page)
+    light = violations(page, without="" if is_whole else REPEATED)
     if is_named:
-        page.evaluate("document.documentElement.dataset.theme = 'dark'")
+        dark = violations(page, rules=OF_COLOURS, theme="dark")
     else:
         page.emulate_media(color_scheme="dark")
-    dark = violations(page, rules=OF_COLOURS)
-    if is_named:
-        page.evaluate("delete document.documentElement.dataset.theme")
-    else:
+        dark = violations(page, rules=OF_COLOURS)
         page.emulate_media(color_scheme="light")
     return light + [f"dark: {one}" for one in dark]
 
 
+# All in one call: on a busy machine each takes as long as some of the rules do. Without axe there is nothing to return.
 # What has just come fades in, and has a colour of neither look meanwhile.
-RUN = """options => {
+RUN = """async ({ options, without, theme }) => {
+  if (!("axe" in window)) return null;
+  const root = document.documentElement;
+  if (without) document.querySelectorAll(without).forEach(part => part.remove());
+  if (theme) root.dataset.theme = theme;
   document.getAnimations().filter(one => one.effect?.getComputedTiming().endTime < Infinity).forEach(one => one.finish());
-  return axe.run(options).then(found => found.violations);
+  const found = await axe.run(options);
+  if (theme) delete root.dataset.theme;
+  return found.violations;
 }"""
 
 
-def violations(page: Page, rules: tuple[str, ...] = ()) -> list[str]:
-    """Of these rules, or of all: each with the first elements that break it. The script is evaluated by the debugger, so that the policy
-    of the page stays as it is."""
-    if not page.evaluate("'axe' in window"):
-        page.evaluate(source())
+def violations(page: Page, rules: tuple[str, ...] = (), *, without: str = "", theme: str = "") -> list[str]:
+    """Of these rules, or of all: each with the first elements that break it. Parts of the page are taken out of it first, and a theme is
+    named meanwhile, if they are given. The script is evaluated by the debugger, so that the policy of the page stays as it is."""
     options = {"resultTypes": ["violations"], "preload": False, "selectors": False, "iframes": False}
     if rules:
         options["runOnly"] = {"type": "rule", "values": rules}
-    found = page.evaluate(RUN, options)
+    given = {"options": options, "without": without, "theme": theme}
+    found = page.evaluate(RUN, given)
+    if found is None:
+        page.evaluate(source())
+        found = page.evaluate(RUN, given)
     return [
         f"{one['id']}: {one['help']}: "
         + "; ".join(f"{node['html'][:160]} ({(node.get('failureSummary') or '')[:200]})" for node in one["nodes"][:4])
