@@ -32,30 +32,36 @@ def plant(service: Service, url: str):
         wait_for_a_failed_attempt(service, retried)
 
 
+@pytest.fixture(scope="module")
+def planted(store):
+    """A service with these timers. Nothing that looks at them changes them."""
+    service, receiver = Service(store), Receiver()
+    plant(service, receiver.url)
+    yield service
+    service.stop()
+
+
 def wait_for_a_failed_attempt(service: Service, id: str):
     wait_for("an attempt that failed", lambda: service.timer(id)["last_error"])
 
 
 @pytest.mark.parametrize("rights", ("administrator", "scoped"))
-def test_every_tile_leads_to_the_list_of_what_it_counts(rights, start, look):
-    service, receiver = start(), Receiver()
-    plant(service, receiver.url)
-    key = ADMINISTRATOR if rights == "administrator" else service.issue_key("of a tenant", "read", [OWN])["key"]
-    viewer = look(service, service.log_in(key), live=False)
+def test_every_tile_leads_to_the_list_of_what_it_counts(rights, planted, look):
+    key = ADMINISTRATOR if rights == "administrator" else planted.issue_key("of a tenant", "read", [OWN])["key"]
+    viewer = look(planted, planted.log_in(key), live=False)
     page = viewer.page
     tiles = page.locator("a.tile")
-    viewer.open("")
-    expect(tiles.locator(".name")).to_have_text(list(NAMES))
-    expect(tiles.locator(".value")).to_have_text([*COUNTS[rights], "none"])
     for n in range(len(COUNTS[rights])):
         viewer.open("")
+        if n == 0:
+            expect(tiles.locator(".name")).to_have_text(list(NAMES))
+            expect(tiles.locator(".value")).to_have_text([*COUNTS[rights], "none"])
         counted = tiles.nth(n).locator(".value").text_content()
         tiles.nth(n).click()
         expect(page).to_have_title("Timers · Timer")
         expect(page.locator(".summary strong")).to_have_text(counted)
-    viewer.open("")
-    tiles.nth(1).click()
-    expect(page.locator("tbody tr a.mono", has_text=re.compile("first|second"))).to_have_text(SOON[rights])
+        if NAMES[n] == "Due within an hour":
+            expect(page.locator("tbody tr a.mono", has_text=re.compile("first|second"))).to_have_text(SOON[rights])
     viewer.check()
 
 
