@@ -55,15 +55,3 @@ def test_pages_are_not_stored_and_files_are_kept(seeds):
         answer = service.request("GET", asset)
         assert answer.status == 200 and "immutable" in answer.headers["cache-control"], asset
         guarded(answer, asset)
-
-
-@pytest.mark.parametrize("path", ("", "/timers", "/timers/new", "/login"))
-def test_nothing_on_a_page_is_inline(path, seeds, look):
-    viewer = look(seeds.service, "" if path == "/login" else seeds.cookies["administrator"])
-    viewer.open(path)
-    inline = viewer.page.evaluate(
-        """() => [...document.querySelectorAll("script:not([src]), style, [style], [onclick], [onload], [onerror], [onsubmit]")]
-          .map(element => element.outerHTML.slice(0, 200))"""
-    )
-    assert not inline, inline
-    viewer.check()

@@ -172,7 +172,7 @@ def test_a_cookie_of_a_revoked_key_is_refused_within_a_second(service):
 @pytest.mark.parametrize("rights", ("read-only", "scoped"))
 def test_the_viewer_is_told_what_its_key_permits(rights, seeds, look):
     viewer = look(seeds.service, seeds.cookies[rights])
-    viewer.open()
+    viewer.open("/about")
     expect(viewer.page.locator("#whoami")).to_contain_text(f"{rights} viewer")
     expect(viewer.page.locator("#whoami")).to_contain_text("read only" if rights == "read-only" else "write")
     viewer.check()
