@@ -24,6 +24,8 @@ PARTS = {
     "pages": ("pages", "screenshots"),
     "access": ("rights", "login", "base_path", "hostile", "dev", "policy", "origin"),
 }
+# Have services of their own on the other stores, and need no seeds: any process can run them.
+WITHOUT_SEEDS = ("base_path", "overview")
 
 postgres: Postgres | None = None
 expect.set_options(timeout=TIMEOUT_MS)
@@ -54,8 +56,11 @@ class ByStoreAndPart(LoadScopeScheduling):
         module = nodeid.split("::")[0].removesuffix(".py").split("test_")[-1]
         store = next((store for store in STORES if store in nodeid.split("[")[-1]), STORES[0])
         part = next((part for part, modules in PARTS.items() if module in modules), "use")
-        # Of the other stores there is less: one process has all that is not a page.
-        return f"{store} {part}" if store == STORES[0] or part == "pages" else store
+        if store == STORES[0] or part == "pages":
+            return f"{store} {part}"
+        # Of the other stores there is less: one process has all that is not a page. It waits for an operation for long, so that one whose
+        # other tests are mostly single requests takes what needs no seeds.
+        return f"{STORES[0]} access" if module in WITHOUT_SEEDS else store
 
 
 def pytest_xdist_make_scheduler(config, log):
