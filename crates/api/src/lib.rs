@@ -78,7 +78,7 @@ mod tests;
 use std::{
     fmt,
     net::{IpAddr, Ipv6Addr},
-    sync::Arc,
+    sync::{Arc, LazyLock},
 };
 
 use axum::{Router, middleware, routing};
@@ -153,7 +153,8 @@ pub(crate) struct Shared {
     keyring: Arc<KeyRing>,
     wrong_keys: WrongKeys,
     config: ApiConfig,
-    pages: Pages,
+    /// Made when the first of them is asked for: a service that starts has more urgent work.
+    pages: LazyLock<Pages, Box<dyn FnOnce() -> Pages + Send>>,
     request_metrics: RequestMetrics,
     /// One permit for each batch that may be in memory.
     batches: Permits,
@@ -190,10 +191,10 @@ struct Pages {
 }
 
 impl Pages {
-    fn new(config: &ApiConfig) -> Self {
-        let document = openapi::document_under(&config.base_path);
+    fn new(base_path: &BasePath, book_url: Option<&BookUrl>) -> Self {
+        let document = openapi::document_under(base_path);
         Self {
-            docs: Page::new(docs::page::render(&document, config.book_url.as_ref())),
+            docs: Page::new(docs::page::render(&document, book_url)),
             docs_policy: docs::page::policy(),
             openapi: Page::new(document.to_string()),
         }
@@ -203,11 +204,12 @@ impl Pages {
 /// The whole API. It shares the keyring with all that log clients in, so that a key that is revoked in one place is unknown to all at once.
 pub fn router(config: ApiConfig, commands: Commands, keyring: Arc<KeyRing>) -> Router {
     let base_path = config.base_path.clone();
+    let (path_of_pages, book_url) = (base_path.clone(), config.book_url.clone());
     let api = Arc::new(Shared {
         keyring,
         wrong_keys: WrongKeys::new(),
         unrestricted: Arc::new(commands.on_behalf_of(Caller::Administrator)),
-        pages: Pages::new(&config),
+        pages: LazyLock::new(Box::new(move || Pages::new(&path_of_pages, book_url.as_ref()))),
         config,
         request_metrics: RequestMetrics::default(),
         batches: Permits::new(limits::BATCHES_AT_ONCE_MAX),
