@@ -56,7 +56,7 @@ export TIMER_BIN=${CARGO_TARGET_DIR:-$PWD/target}/debug/timer
 
 # Nice to the promises, whose limits of time are those of users: half of what the promises do is to wait.
 rest() {
-  renice -n 19 -p "$BASHPID" >/dev/null
+  renice -n 10 -p "$BASHPID" >/dev/null
   # Without the promises, which run beside it, and without the examples of the Rust SDK, which scripts/sdk_test.sh runs. Tests with
   # `test = false` in their manifest need servers that are not installed, and are no part of --tests.
   scripts/run_tests.py --except 'server e2e' --except 'client examples' --workspace --locked --lib --bins --examples --tests
@@ -71,8 +71,10 @@ begin rest rest
 heading "promises"
 scripts/run_tests.py --workspace --locked --test e2e
 
+finish rest "unit tests, conformance, brokers, databases, SDKs, and code in texts"
+
+# Alone, so that its time is its own.
 heading "the console in a browser"
 scripts/browser_test.sh
 
-finish rest "unit tests, conformance, brokers, databases, SDKs, and code in texts"
 finish dependencies "licences, bans and sources of dependencies"
