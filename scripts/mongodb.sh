@@ -27,33 +27,15 @@ find_server() {
   return 1
 }
 
-# Unpacks a package of another release of Debian into a directory of its own; nothing is installed.
-unpack() {
-  local work=$1 mirror=$2 name=$3 file sum
-  read -r file sum < <(awk -v RS= -v name="$name" '$1 == "Package:" && $2 == name {
-    for (i = 1; i <= NF; i++) { if ($i == "Filename:") file = $(i + 1); if ($i == "SHA256:") sum = $(i + 1) }
-    print file, sum
-    exit
-  }' "$work/Packages")
-  curl --fail --silent --show-error --location --output "$work/$name.deb" "$mirror/$file"
-  echo "$sum  $work/$name.deb" | sha256sum --check --quiet
-  dpkg --extract "$work/$name.deb" "$work/engine/libc"
-}
-
 fetch_engine() {
-  local work mirror name
+  local work
   mkdir -p "$(dirname "$cache")"
   work=$(mktemp --directory "$cache.XXXXXX")
   # shellcheck disable=SC2064 # The directory of this run, whatever the variable says later.
   trap "rm -rf '$work'" EXIT
   mkdir -p "$work/engine/libc"
   npm install --ignore-scripts --no-save --no-audit --no-fund --silent --prefix "$work/engine" "$package"
-  mirror=$(apt-get indextargets --format '$(REPO_URI)' | sed 's,/*$,,' | grep '/debian$' | head -n 1)
-  curl --fail --silent --show-error --location "$mirror/dists/$suite/main/binary-$(dpkg --print-architecture)/Packages.xz" |
-    xz --decompress >"$work/Packages"
-  for name in "${libraries[@]}"; do
-    unpack "$work" "$mirror" "$name"
-  done
+  "$(dirname "$0")/debian_packages.py" "$suite" "$work/engine/libc" "${libraries[@]}"
   rm -rf "$cache"
   mv "$work/engine" "$cache"
 }

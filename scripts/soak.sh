@@ -31,6 +31,11 @@ if [[ -x target/tools/mysql/bin/mysqld ]]; then
 else
   echo "left out: scripts/setup.sh has found no MySQL"
 fi
+if root=$(scripts/mysql.sh --fetch); then
+  MYSQL_SERVER_ROOT=$root cargo test --locked --package store-mysql --test every_server mysql
+else
+  echo "left out on a later MySQL: none could be fetched"
+fi
 
 heading "the whole contract of stores, and promises, on TiDB"
 # One behaviour at a time: its locks go one after the other, and two behaviours at once would wait for each other's processor.

@@ -19,6 +19,8 @@ use crate::server_user::ServerUser;
 
 pub use galera::Galera;
 
+/// Names another MySQL, such as that of `scripts/mysql.sh`.
+const MYSQL_ROOT: &str = "MYSQL_SERVER_ROOT";
 /// Put there by `scripts/setup.sh`.
 const MYSQL_OF_THIS_CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tools/mysql");
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -74,7 +76,8 @@ impl Mysql {
 
     /// The same with a MySQL; `None` where there is none to be had.
     pub fn start_mysql() -> Option<Self> {
-        let root = fs::canonicalize(MYSQL_OF_THIS_CHECKOUT).ok()?;
+        let root = std::env::var_os(MYSQL_ROOT).map_or_else(|| PathBuf::from(MYSQL_OF_THIS_CHECKOUT), PathBuf::from);
+        let root = fs::canonicalize(root).ok()?;
         root.join("bin/mysqld").is_file().then(|| Self::start(Kind::Mysql { root }))
     }
 
@@ -89,8 +92,10 @@ impl Mysql {
 
     fn start(kind: Kind) -> Self {
         let home = home::make("mysql");
-        // TiDB may run as any user, and its program may lie where only this one can read it.
-        let user = if matches!(kind, Kind::Tidb { .. }) { ServerUser::own() } else { ServerUser::choose() };
+        // These may run as any user, and may lie where only this one can read them.
+        let is_in_a_cache =
+            matches!(kind, Kind::Tidb { .. }) || matches!(kind, Kind::Mysql { .. } if std::env::var_os(MYSQL_ROOT).is_some());
+        let user = if is_in_a_cache { ServerUser::own() } else { ServerUser::choose() };
         user.give(home.path());
         let mut mysql = Self { kind, user, home, port: free_port(), server: Mutex::new(None), databases_made: AtomicU32::new(0) };
         mysql.initialise();
@@ -216,7 +221,7 @@ impl Mysql {
         // Its own: a server removes what it takes for its temporary files when it starts, and would remove those of another.
         command.arg(format!("--tmpdir={}", self.temporary().display()));
         // Tables share one file: a database for each test has many of them, and each would be made and removed as a file of its own.
-        command.args(["--innodb-log-file-size=48M", "--innodb-file-per-table=0"]);
+        command.args(["--loose-innodb-log-file-size=48M", "--innodb-file-per-table=0"]);
         // Nothing waits for the disk: what a killed server has written is in the kernel. Its settings say that it is durable all the same.
         command.args(["--innodb-flush-method=nosync", "--skip-innodb-doublewrite"]);
         match &self.kind {

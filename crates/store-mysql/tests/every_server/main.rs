@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo test --package store-mysql --test every_server mysql
+//! MYSQL_SERVER_ROOT=$(scripts/mysql.sh --fetch) cargo test --package store-mysql --test every_server mysql
 //! TIDB_SERVER_BIN=$(scripts/tidb.sh --build) cargo test --package store-mysql --test every_server tidb -- --test-threads=1
 //! ```
 #![expect(clippy::unwrap_used, reason = "these are tests: a panic is how they fail")]
