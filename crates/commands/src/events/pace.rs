@@ -69,7 +69,7 @@ mod tests {
             (5_000, 99, ms(10), Duration::ZERO, "many, and on time"),
             (999, 60_000, ms(10), Duration::ZERO, "few, and late: a receiver hangs"),
             (1_000, 100, ms(10), ms(190), "many, and late"),
-            (1_000, 100, ms(2_000), REST_MAX, "after a long read"),
+            (2_000, 100, ms(2_000), REST_MAX, "after a long read"),
         ];
         for (made, late_ms, worked, rest, why) in steps {
             tokio::time::advance(Duration::from_secs(1)).await;
