@@ -34,7 +34,6 @@ use tokio::{
 pub use self::{
     event::{Event, EventType, EventTypes},
     following::Following,
-    pace::Lateness,
 };
 use self::{pace::Pace, ring::Ring, tail::Tail};
 use crate::{CallCount, CommandError, Commands, call};
@@ -88,8 +87,8 @@ impl Events {
     }
 
     /// The same, read slowly while many calls are late.
-    pub fn yielding_to(store: Arc<dyn EventStore>, calls: CallCount, lateness: Lateness) -> Self {
-        Self::paced(store, Pace::yielding_to(calls, lateness))
+    pub fn yielding_to(store: Arc<dyn EventStore>, late_calls: CallCount) -> Self {
+        Self::paced(store, Pace::yielding_to(late_calls))
     }
 
     fn paced(store: Arc<dyn EventStore>, pace: Pace) -> Self {

@@ -59,7 +59,7 @@ pub use call_rate::CallCount;
 pub use cancel_matching::{CanceledMany, Selection};
 pub use create::{NewTimerRequest, Outcome, Target};
 pub use error::{CommandError, Verb};
-pub use events::{Event, EventType, EventTypes, Events, Following, Lateness};
+pub use events::{Event, EventType, EventTypes, Events, Following};
 pub use health::Health;
 pub use keyring::{KeyRing, NoteKeyUse};
 pub use list::Listed;

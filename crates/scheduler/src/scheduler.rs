@@ -23,6 +23,9 @@ pub struct Permits {
     pub is_exhausted: bool,
 }
 
+/// From when on a call counts as late.
+const LATE: Span = Span::from_micros_clamped(100_000);
+
 /// The scheduler of one node: its parts, wired together. All its state is a copy of what the store says.
 pub struct Scheduler {
     clock: Arc<dyn Clock>,
@@ -35,6 +38,7 @@ pub struct Scheduler {
     recovery: Recovery,
     retention: Retention,
     calls: AtomicU64,
+    late_calls: AtomicU64,
 }
 
 impl Scheduler {
@@ -60,6 +64,7 @@ impl Scheduler {
             recovery: Recovery::new(&due, &membership, &window),
             retention: Retention::new(&due, &clock, &membership, config.retention),
             calls: AtomicU64::new(0),
+            late_calls: AtomicU64::new(0),
             clock,
             membership,
             window,
@@ -81,7 +86,11 @@ impl Scheduler {
 
     /// Claims what is due, as far as deliveries may start now. An error leaves everything as it was: the entries are due again.
     pub async fn claim_once(&self) -> StoreResult<Claims> {
-        self.claimer.claim_once().await
+        let claims = self.claimer.claim_once().await?;
+        let late_from = self.clock.now().saturating_sub(LATE);
+        let late = claims.claimed.iter().filter(|claimed| claimed.entry.at <= late_from).count();
+        self.late_calls.fetch_add(late as u64, Ordering::Relaxed);
+        Ok(claims)
     }
 
     /// Whether a call for a timer that was claimed under this shard lease may be made now. While the lease or the clock is in doubt
@@ -204,6 +213,11 @@ impl Scheduler {
     /// How many calls are over since this node started.
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
+    }
+
+    /// How many of the calls since this node started were claimed 100 ms after their time, or later.
+    pub fn late_calls(&self) -> u64 {
+        self.late_calls.load(Ordering::Relaxed)
     }
 
     pub fn in_flight(&self) -> usize {

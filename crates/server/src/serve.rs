@@ -8,7 +8,7 @@ use std::{
 };
 
 use api::{ApiConfig, HealthItem};
-use commands::{CallCount, Commands, Events, KeyRing, Lateness, OperationRunner, Rules, Searches, Stats, Stores};
+use commands::{CallCount, Commands, Events, KeyRing, OperationRunner, Rules, Searches, Stats, Stores};
 use delivery::Deliverer;
 use dev::DevTools;
 use domain::{Caller, Clock, SystemClock, Tracer};
@@ -284,9 +284,8 @@ fn wire_commands(
         callbacks: deliverer.kinds(),
         callback_check: Arc::new(move |namespace, callback| checking.check(namespace, callback)),
     };
-    let late = Arc::clone(scheduler);
-    let lateness: Lateness = Arc::new(move || late.lag().as_duration());
-    let events = Events::yielding_to(store.clone(), call_count(scheduler), lateness);
+    let caller = Arc::clone(scheduler);
+    let events = Events::yielding_to(store.clone(), Arc::new(move || caller.late_calls()));
     Commands {
         stores: Stores { events, ..Stores::of(Arc::clone(store)) },
         clock: Arc::clone(clock),
@@ -349,13 +348,10 @@ fn operation_runner(
     scheduler: &Arc<Scheduler>,
     has_one_writer: bool,
 ) -> OperationRunner {
-    let runner = OperationRunner::new(commands.clone(), settings.scheduler.retention).yielding_to(call_count(scheduler));
-    if has_one_writer { runner.sharing_one_writer() } else { runner }
-}
-
-fn call_count(scheduler: &Arc<Scheduler>) -> CallCount {
     let caller = Arc::clone(scheduler);
-    Arc::new(move || caller.calls())
+    let calls: CallCount = Arc::new(move || caller.calls());
+    let runner = OperationRunner::new(commands.clone(), settings.scheduler.retention).yielding_to(calls);
+    if has_one_writer { runner.sharing_one_writer() } else { runner }
 }
 
 /// As many as are wanted, or as there are open files for.

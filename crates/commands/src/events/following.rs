@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use domain::{Span, Timestamp};
 use store::{Filter, Recorded};
@@ -22,6 +22,8 @@ pub struct Following {
     origin: Timestamp,
     position: Timestamp,
     source: Source,
+    /// How long the last page of the store took.
+    worked: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +62,7 @@ impl Following {
             Some(_) => Source::Store,
         };
         drop(state);
-        Self { stream, filter, types, progress, origin: position, position, source }
+        Self { stream, filter, types, progress, origin: position, position, source, worked: Duration::ZERO }
     }
 
     /// A client that has seen what was given out so far has seen everything up to here.
@@ -129,6 +131,7 @@ impl Following {
         let shared = Arc::clone(&self.stream.events.0);
         // Never closed.
         let _permit = shared.catching_up.acquire().await.ok();
+        shared.pace.rest_after(self.worked).await;
         let began = Instant::now();
         let page = call::reading(shared.store.events(self.position, complete, PAGE_EVENTS)).await?;
         // Of a former life, what this stream has given out itself, or lies before it.
@@ -140,7 +143,7 @@ impl Following {
             let events = event::read(shared.store.as_ref(), part, before).await?;
             matching.extend(events.into_iter().filter(|event| self.is_meant(event)).map(Arc::new));
         }
-        shared.pace.rest_after(began.elapsed()).await;
+        self.worked = began.elapsed();
         self.position = page.until;
         Ok(Found::Events(matching))
     }

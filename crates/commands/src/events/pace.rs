@@ -1,80 +1,78 @@
 //! How reading events gives way to calls that are late.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
+use tokio::time::Instant;
+
 use crate::call_rate::{CallCount, CallRate};
 
-/// Calls of which there are fewer are late for another reason than a busy machine: a receiver that hangs.
-const CALLS_PER_SECOND_MIN: f64 = 1_000.0;
-const LATENESS_MIN: Duration = Duration::from_millis(100);
+/// So many late calls a second are those of a machine that is busy. Where there are fewer, a receiver is slow.
+const LATE_CALLS_PER_SECOND_MIN: f64 = 1_000.0;
 /// While calls are late, a reader rests so many times as long as it has read.
 const REST_FACTOR: u32 = 19;
+const REST_MIN: Duration = Duration::from_millis(10);
 /// A rest never holds an event back for longer.
 const REST_MAX: Duration = Duration::from_millis(500);
 
-/// How late the oldest timer is that waits on this node.
-pub type Lateness = Arc<dyn Fn() -> Duration + Send + Sync>;
-
-/// What reading events gives way to. Without one it never does.
+/// Tells readers of events when to rest. Without calls to give way to they never do.
 #[derive(Default)]
-pub(super) struct Pace(Option<Calls>);
-
-struct Calls {
-    rate: Mutex<CallRate>,
-    lateness: Lateness,
-}
+pub(super) struct Pace(Option<Mutex<CallRate>>);
 
 impl Pace {
-    pub(super) fn yielding_to(calls: CallCount, lateness: Lateness) -> Self {
-        Self(Some(Calls { rate: Mutex::new(CallRate::from(CALLS_PER_SECOND_MIN, calls)), lateness }))
+    pub(super) fn yielding_to(late_calls: CallCount) -> Self {
+        Self(Some(Mutex::new(CallRate::from(LATE_CALLS_PER_SECOND_MIN, late_calls))))
     }
 
-    /// Rests after so much work if many calls are made, and late. Returns for how long.
+    /// Whether so many calls are late that readers rest.
+    pub(super) fn are_calls_late(&self) -> bool {
+        self.0.as_ref().is_some_and(|rate| rate.lock().unwrap_or_else(PoisonError::into_inner).is_high())
+    }
+
+    /// Rests after so much work if many calls are late. Returns for how long.
     pub(super) async fn rest_after(&self, worked: Duration) -> Duration {
-        if !self.0.as_ref().is_some_and(Calls::are_late) {
+        if !self.are_calls_late() {
             return Duration::ZERO;
         }
-        let rest = (worked * REST_FACTOR).min(REST_MAX);
-        tokio::time::sleep(rest).await;
-        rest
-    }
-}
-
-impl Calls {
-    fn are_late(&self) -> bool {
-        let are_many = self.rate.lock().unwrap_or_else(PoisonError::into_inner).is_high();
-        are_many && (self.lateness)() >= LATENESS_MIN
+        let began = Instant::now();
+        tokio::time::sleep((worked * REST_FACTOR).clamp(REST_MIN, REST_MAX)).await;
+        began.elapsed()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering};
+pub(super) mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    };
 
     use super::*;
 
+    /// One beside calls that are always late.
+    pub(in super::super) fn always_late() -> Pace {
+        let began = Instant::now();
+        Pace::yielding_to(Arc::new(move || began.elapsed().as_secs_f64().mul_add(1e6, 1.0) as u64))
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_reader_rests_only_while_many_calls_are_late() {
-        let (calls, late) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-        let (count, lateness) = (Arc::clone(&calls), Arc::clone(&late));
-        let pace = Pace::yielding_to(
-            Arc::new(move || count.load(Ordering::Relaxed)),
-            Arc::new(move || Duration::from_millis(lateness.load(Ordering::Relaxed))),
-        );
+        let late = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&late);
+        let pace = Pace::yielding_to(Arc::new(move || count.load(Ordering::Relaxed)));
         let ms = Duration::from_millis;
         let steps = [
-            (5_000, 99, ms(10), Duration::ZERO, "many, and on time"),
-            (999, 60_000, ms(10), Duration::ZERO, "few, and late: a receiver hangs"),
-            (1_000, 100, ms(10), ms(190), "many, and late"),
-            (2_000, 100, ms(2_000), REST_MAX, "after a long read"),
+            (999, ms(10), Duration::ZERO, "few: a receiver is slow"),
+            (1_000, ms(10), ms(190), "many"),
+            (2_000, ms(2_000), REST_MAX, "after a long read"),
+            (2_000, Duration::ZERO, REST_MIN, "after a short one"),
+            (0, ms(10), Duration::ZERO, "none is late any more"),
         ];
-        for (made, late_ms, worked, rest, why) in steps {
+        for (made, worked, rest, why) in steps {
             tokio::time::advance(Duration::from_secs(1)).await;
-            calls.fetch_add(made, Ordering::Relaxed);
-            late.store(late_ms, Ordering::Relaxed);
+            late.fetch_add(made, Ordering::Relaxed);
             assert_eq!(pace.rest_after(worked).await, rest, "{why}");
         }
         assert_eq!(Pace::default().rest_after(ms(10)).await, Duration::ZERO, "there are no calls on this node");

@@ -17,6 +17,8 @@ const POLL_PAUSE: Duration = Duration::from_millis(250);
 const REST_FACTOR: u32 = 4;
 const FAILURE_PAUSES: Backoff = Backoff::new(POLL_PAUSE, Duration::from_secs(5));
 const PAGE_EVENTS: usize = 2_000;
+/// How many are read between two rests.
+const PAGE_EVENTS_BESIDE_LATE_CALLS: usize = 500;
 /// A slack for clocks that count in milliseconds. By more than this the clock of the database goes back only when it is set.
 const SLACK: Span = Span::from_micros_clamped(50_000);
 /// How far behind a watermark an event may still appear: see [`PROMPT_WITHIN`].
@@ -30,6 +32,8 @@ pub(super) struct Tail {
     events: Events,
     /// Every event up to here has been read, and no other will appear.
     complete: Timestamp,
+    /// No other event will appear up to here, read or not.
+    settled: Timestamp,
     /// Those that no later one is past yet, in their order.
     watermarks: VecDeque<Watermark>,
     /// What has been read of what lies behind `complete`, with its position.
@@ -84,7 +88,14 @@ impl Tail {
 
     fn starting_at(events: Events, now: Timestamp, complete: Timestamp) -> Self {
         events.state().ring.restart(complete);
-        Self { events, complete, watermarks: VecDeque::new(), seen: HashMap::new(), latest: (now, Instant::now()) }
+        Self {
+            events,
+            complete,
+            settled: complete,
+            watermarks: VecDeque::new(),
+            seen: HashMap::new(),
+            latest: (now, Instant::now()),
+        }
     }
 
     /// Begins anew where the clock of the database was set back: what is recorded from then on lies at positions that count as read.
@@ -101,25 +112,35 @@ impl Tail {
         *self = Self::starting_at(self.events.clone(), now, now.saturating_sub(since).saturating_sub(BEHIND));
     }
 
-    /// Reads what has appeared since, and tells the streams. Returns how long it gave way to calls.
+    /// Reads what has appeared since, and tells the streams; beside calls that are late only some of it, and the rest next time. Returns
+    /// how long it gave way to calls.
     async fn read(&mut self) -> StoreResult<Duration> {
         // Before the events: what had ended by then is among them.
         let watermark = call::reading(self.events.0.store.watermark()).await?;
         self.follow_the_clock(watermark.at);
         let until = watermark.at.saturating_add(BEHIND);
+        // The first stream waits for the first read.
+        let is_first = self.events.state().complete.is_none();
         let (mut after, mut rested) = (self.complete, Duration::ZERO);
         while after < until {
-            let mut began = Instant::now();
-            let page = call::reading(self.events.0.store.events(after, until, PAGE_EVENTS)).await?;
+            let began = Instant::now();
+            let are_calls_late = !is_first && self.events.0.pace.are_calls_late();
+            let limit = if are_calls_late { PAGE_EVENTS_BESIDE_LATE_CALLS } else { PAGE_EVENTS };
+            let page = call::reading(self.events.0.store.events(after, until, limit)).await?;
             let new: Vec<Recorded> = page.events.into_iter().filter(|event| self.is_new(event)).collect();
             for part in new.chunks(event::READ_AT_ONCE) {
                 self.publish(part).await?;
-                rested += self.events.0.pace.rest_after(began.elapsed()).await;
-                began = Instant::now();
             }
             after = page.until;
+            if are_calls_late {
+                rested += self.events.0.pace.rest_after(began.elapsed()).await;
+                // By now there is a later watermark, so that the position moves on.
+                if !new.is_empty() {
+                    break;
+                }
+            }
         }
-        self.advance(watermark);
+        self.advance(watermark, after);
         self.events.state().complete = Some(self.complete);
         self.events.0.progress.send_replace(());
         Ok(rested)
@@ -141,12 +162,13 @@ impl Tail {
         Ok(())
     }
 
-    /// Everything has been read that could be read at the watermark.
-    fn advance(&mut self, watermark: Watermark) {
+    /// Everything up to `read` has been read that could be read at the watermark.
+    fn advance(&mut self, watermark: Watermark, read: Timestamp) {
         if let Some(past) = self.watermarks.iter().rposition(|earlier| watermark.is_past(earlier)) {
-            self.complete = self.complete.max(self.watermarks[past].at.saturating_sub(BEHIND));
+            self.settled = self.settled.max(self.watermarks[past].at.saturating_sub(BEHIND));
             self.watermarks.drain(..=past);
         }
+        self.complete = self.complete.max(self.settled.min(read));
         self.watermarks.push_back(watermark);
         if self.watermarks.len() > WATERMARKS_MAX {
             // An old write keeps them waiting: half as many do as well, only the last must stay.

@@ -285,3 +285,52 @@ async fn old_entries_of_the_journal_are_removed() {
     assert!(!rig.commands.stores.events.prune_once().await.unwrap());
     assert_eq!(rig.store.forget_events(now.saturating_add(Span::from_secs(60)), 10).await.unwrap(), 0);
 }
+
+/// One whose readers of events are always beside calls that are late.
+fn beside_late_calls() -> Rig {
+    let mut rig = Rig::new();
+    rig.commands.stores.events = Events::paced(rig.store.clone(), pace::tests::always_late());
+    rig
+}
+
+#[tokio::test(start_paused = true)]
+async fn beside_late_calls_events_come_slowly_and_each_once() {
+    let rig = beside_late_calls();
+    let mut stream = following(&rig).await;
+    let before = stream.position();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let mut created = Vec::new();
+    for _ in 0..1_200 {
+        created.push(rig.created().await);
+        rig.clock.advance(Span::from_millis(10));
+    }
+    let began = Instant::now();
+    let mut told = Vec::new();
+    while told.len() < created.len() {
+        told.extend(stream.next().await.unwrap().iter().map(|event| event.timer.id()));
+    }
+    assert!(began.elapsed() >= Duration::from_millis(500), "three pages, with a pause after each: {:?}", began.elapsed());
+    told.sort_unstable();
+    created.sort_unstable();
+    assert_eq!(told, created);
+    // Nothing is left for a second time, and the position has passed what was told.
+    assert_eq!(super::tests::told(&mut stream).await, []);
+    assert!(stream.position() > before.saturating_add(Span::from_secs(8)), "{:?}", stream.position());
+    let token = stream.position();
+    drop(stream);
+    let mut resumed = rig.commands.follow(&Filter::default(), EventTypes::ALL, Some(token)).await.unwrap();
+    let repeated = super::tests::told(&mut resumed).await.len();
+    assert!(repeated < 300, "what happened in the last two seconds before the position: {repeated}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_stream_begins_at_once_beside_late_calls() {
+    let rig = beside_late_calls();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for _ in 0..600 {
+        rig.created().await;
+    }
+    let began = Instant::now();
+    following(&rig).await;
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}

@@ -117,6 +117,19 @@ async fn a_timer_read_ahead_is_claimed_when_it_is_due_and_not_before() {
 }
 
 #[tokio::test]
+async fn claims_count_as_late_from_a_tenth_of_a_second_on() {
+    for (late_by, late_calls) in [(99, 0), (100, 1), (5_000, 1)] {
+        let rig = Rig::started().await;
+        let new = timer(RECEIVER).due_in(secs(1)).build();
+        rig.create(vec![new.clone()]).await;
+        rig.scheduler.nudge(&[entry(&new)]);
+        rig.clock.advance(Span::from_millis(1_000 + late_by));
+        rig.scheduler.beat_once().await.unwrap();
+        assert_eq!((rig.claim().await.len(), rig.scheduler.late_calls()), (1, late_calls), "{late_by} ms");
+    }
+}
+
+#[tokio::test]
 async fn a_nudged_timer_needs_no_load() {
     let rig = Rig::started().await;
     let new = timer(RECEIVER).due_in(secs(1)).build();
