@@ -221,7 +221,7 @@ function replace(old, html) {
   const row = one("tr[aria-selected]", old)?.dataset.row;
   if (row) all("tr[data-row]", fresh).find((part) => part.dataset.row === row)?.setAttribute("aria-selected", "true");
   const focused = document.activeElement;
-  const key = (part) => [part.closest("details")?.id, part.getAttribute("href"), part.value].join();
+  const key = (part) => [part.closest("details")?.id, part.href, part.value, part.dataset.copy].join();
   const left = one(".table", old)?.scrollLeft ?? 0;
   // Rows that are new are marked for a moment.
   const known = new Set(all("tr[data-row]", old).map(content));
