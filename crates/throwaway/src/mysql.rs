@@ -19,7 +19,7 @@ use crate::server_user::ServerUser;
 
 pub use galera::Galera;
 
-/// Names another MySQL, such as that of `scripts/mysql.sh`.
+/// Names another MySQL: a directory of `scripts/mysql.sh`.
 const MYSQL_ROOT: &str = "MYSQL_SERVER_ROOT";
 /// Put there by `scripts/setup.sh`.
 const MYSQL_OF_THIS_CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tools/mysql");
@@ -76,8 +76,11 @@ impl Mysql {
 
     /// The same with a MySQL; `None` where there is none to be had.
     pub fn start_mysql() -> Option<Self> {
-        let root = std::env::var_os(MYSQL_ROOT).map_or_else(|| PathBuf::from(MYSQL_OF_THIS_CHECKOUT), PathBuf::from);
-        let root = fs::canonicalize(root).ok()?;
+        if let Some(root) = std::env::var_os(MYSQL_ROOT).map(PathBuf::from) {
+            assert!(root.join("bin/mysqld").is_file(), "{MYSQL_ROOT} names no directory of scripts/mysql.sh");
+            return Some(Self::start(Kind::Mysql { root }));
+        }
+        let root = fs::canonicalize(MYSQL_OF_THIS_CHECKOUT).ok()?;
         root.join("bin/mysqld").is_file().then(|| Self::start(Kind::Mysql { root }))
     }
 
@@ -272,7 +275,7 @@ impl Mysql {
         command.args([
             "--bind-address=127.0.0.1",
             "--skip-name-resolve",
-            "--skip-ssl",
+            "--loose-skip-ssl",
             "--skip-log-bin",
             "--max-connections=400",
         ]);
