@@ -73,8 +73,8 @@ scripts/run_tests.py --workspace --locked --test e2e
 
 finish rest "unit tests, conformance, brokers, databases, SDKs, and code in texts"
 
+finish dependencies "licences, bans and sources of dependencies"
+
 # Alone, so that its time is its own.
 heading "the console in a browser"
 scripts/browser_test.sh
-
-finish dependencies "licences, bans and sources of dependencies"
