@@ -23,8 +23,8 @@ pub struct Permits {
     pub is_exhausted: bool,
 }
 
-/// From when on a call counts as late.
-const LATE: Span = Span::from_micros_clamped(100_000);
+/// From when on a call counts as late: many such calls mean that the node is busy, before clients would call them late.
+const LATE: Span = Span::from_micros_clamped(25_000);
 
 /// The scheduler of one node: its parts, wired together. All its state is a copy of what the store says.
 pub struct Scheduler {
@@ -215,7 +215,7 @@ impl Scheduler {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// How many of the calls since this node started were claimed 100 ms after their time, or later.
+    /// How many of the calls since this node started were claimed 25 ms after their time, or later.
     pub fn late_calls(&self) -> u64 {
         self.late_calls.load(Ordering::Relaxed)
     }

@@ -11,7 +11,10 @@ use crate::call_rate::{CallCount, CallRate};
 
 /// So many late calls a second are those of a machine that is busy. Where there are fewer, a receiver is slow.
 const LATE_CALLS_PER_SECOND_MIN: f64 = 1_000.0;
-/// While calls are late, a reader rests so many times as long as it has read.
+/// A burst of calls is mostly over by then.
+const POSTPONED_MAX: Duration = Duration::from_secs(2);
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+/// While calls stay late, a reader rests so many times as long as it has read.
 const REST_FACTOR: u32 = 19;
 const REST_MIN: Duration = Duration::from_millis(10);
 /// A rest never holds an event back for longer.
@@ -29,6 +32,14 @@ impl Pace {
     /// Whether so many calls are late that readers rest.
     pub(super) fn are_calls_late(&self) -> bool {
         self.0.as_ref().is_some_and(|rate| rate.lock().unwrap_or_else(PoisonError::into_inner).is_high())
+    }
+
+    /// Waits while many calls are late, but not for long.
+    pub(super) async fn postpone(&self) {
+        let began = Instant::now();
+        while self.are_calls_late() && began.elapsed() < POSTPONED_MAX {
+            tokio::time::sleep(LOOK_INTERVAL).await;
+        }
     }
 
     /// Rests after so much work if many calls are late. Returns for how long.
@@ -75,6 +86,20 @@ pub(super) mod tests {
             late.fetch_add(made, Ordering::Relaxed);
             assert_eq!(pace.rest_after(worked).await, rest, "{why}");
         }
+        for (made, postponed, why) in
+            [(0, Duration::ZERO, "none is late"), (1_000_000, LOOK_INTERVAL, "a burst that is over then")]
+        {
+            tokio::time::advance(Duration::from_secs(1)).await;
+            late.fetch_add(made, Ordering::Relaxed);
+            let began = Instant::now();
+            pace.postpone().await;
+            assert_eq!(began.elapsed(), postponed, "{why}");
+        }
+        let overloaded = always_late();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let began = Instant::now();
+        overloaded.postpone().await;
+        assert_eq!(began.elapsed(), POSTPONED_MAX);
         assert_eq!(Pace::default().rest_after(ms(10)).await, Duration::ZERO, "there are no calls on this node");
     }
 }

@@ -69,6 +69,9 @@ impl Tail {
                 }
             };
             tokio::time::sleep(pause).await;
+            if tail.is_some() {
+                events.0.pace.postpone().await;
+            }
         }
     }
 
