@@ -110,7 +110,8 @@ const COPIED: &str =
     "namespace, key, callback_type, delivery, revision, fingerprint, correlation_id, retry_policy, metadata, callback_config";
 
 /// What removes the timer that finished last.
-const FORGET_THE_COPIED: &str = "DELETE FROM outcome WHERE finished_at = (SELECT max(finished_at) FROM outcome);
+const FORGET_THE_COPIED: &str =
+    "DELETE FROM outcome WHERE finished_at = (SELECT latest.at FROM (SELECT max(finished_at) AS at FROM outcome) AS latest);
      DELETE FROM definition WHERE NOT EXISTS (SELECT 1 FROM outcome WHERE outcome.id = definition.id);";
 
 /// The tests of a function, one for each database: the name of the test, and the constructor below.
