@@ -55,23 +55,30 @@ cargo test --workspace --locked --no-run
 export TIMER_BIN=${CARGO_TARGET_DIR:-$PWD/target}/debug/timer
 
 # Nice to the promises, whose limits of time are those of users: half of what the promises do is to wait.
-rest() {
-  renice -n 10 -p "$BASHPID" >/dev/null
+give_way() { renice -n 10 -p "$BASHPID" >/dev/null; }
+programs() {
+  give_way
   # Without the promises, which run beside it, and without the examples of the Rust SDK, which scripts/sdk_test.sh runs. Tests with
   # `test = false` in their manifest need servers that are not installed, and are no part of --tests.
   scripts/run_tests.py --except 'server e2e' --except 'client examples' --workspace --locked --lib --bins --examples --tests
+}
+clients_and_texts() {
+  give_way
   scripts/sdk_test.sh || { heading "SDKs, once more"; scripts/sdk_test.sh; }
   heading "the code of the book"
   scripts/book_test.py
   heading "the code of comments"
   cargo test --workspace --locked --doc --quiet
 }
-begin rest rest
+begin programs programs
+begin clients_and_texts clients_and_texts
 
 heading "promises"
 scripts/run_tests.py --workspace --locked --test e2e
 
-finish rest "unit tests, conformance, brokers, databases, SDKs, and code in texts"
+finish programs "unit tests, conformance, brokers, databases"
+
+finish clients_and_texts "SDKs, and code in texts"
 
 finish dependencies "licences, bans and sources of dependencies"
 
