@@ -9,8 +9,11 @@ use serde::{Deserialize, Serialize};
 use store::{EventPage, EventStore, Happened, Read, StoreResult, Unreadable, Watermark};
 
 use crate::{
-    Change, Columns, Condition, Consistency, PartitionedStore, Positions, Range, Row, Write, layout,
-    timer_row::{Head, TimerRow, from_json, to_json},
+    Change, Columns, Condition, Consistency, PartitionedStore, Positions, Range, Row, Write,
+    columns::Head,
+    json::{from_json, to_json},
+    layout,
+    timer_row::TimerRow,
 };
 
 /// So long a write may take from the moment that it takes its time for the journal to the moment at which it can be read. No database of

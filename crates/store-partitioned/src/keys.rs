@@ -7,8 +7,9 @@ use store::{KeyStore, StoreResult};
 use uuid::Uuid;
 
 use crate::{
-    Change, Columns, Condition, Consistency, PartitionedStore, Positions, Range, Write, layout,
-    timer_row::{corrupt, from_json, to_json},
+    Change, Columns, Condition, Consistency, PartitionedStore, Positions, Range, Write,
+    json::{corrupt, from_json, to_json},
+    layout,
 };
 
 /// Keys by their ids.

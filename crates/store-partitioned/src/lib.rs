@@ -11,12 +11,14 @@
 
 #[cfg(feature = "testing")]
 mod bug;
+mod columns;
 mod database;
 #[cfg(feature = "testing")]
 mod database_suite;
 mod due;
 mod held;
 mod journal;
+mod json;
 mod keys;
 mod layout;
 mod liveness;

@@ -11,9 +11,10 @@ use store::{
 };
 
 use crate::{
-    Change, Columns, Condition, Consistency, Outcome, PartitionedStore, Positions, Range, Version, Write, layout,
+    Change, Columns, Condition, Consistency, Outcome, PartitionedStore, Positions, Range, Version, Write,
+    json::{corrupt, from_json, to_json},
+    layout,
     liveness::{Liveness, Reading, Sighting},
-    timer_row::{corrupt, from_json, to_json},
 };
 
 /// How many nodes and shards are read at once: more than there are.

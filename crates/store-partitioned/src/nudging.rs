@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 use store::{DueEntry, StoreResult};
 
 use crate::{
-    Change, Columns, Condition, Consistency, PartitionedStore, Positions, Range, Write, layout,
+    Change, Columns, Condition, Consistency, PartitionedStore, Positions, Range, Write,
+    json::{from_json, to_json},
+    layout,
     nudge_inbox::NudgeInbox,
-    timer_row::{from_json, to_json},
 };
 
 /// How often a process looks for nudges.

@@ -14,9 +14,9 @@ use store::{
 use uuid::Uuid;
 
 use crate::{
-    Change, Columns, Condition, Consistency, PartitionedStore, Positions, Range, Row, Version, Write, layout,
-    timer_row::{corrupt, from_json, to_json},
-    transition,
+    Change, Columns, Condition, Consistency, PartitionedStore, Positions, Range, Row, Version, Write,
+    json::{corrupt, from_json, to_json},
+    layout, transition,
 };
 
 /// Operations by their ids.

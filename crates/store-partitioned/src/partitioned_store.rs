@@ -15,11 +15,13 @@ use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use crate::{
-    Change, Columns, Condition, Consistency, Database, Outcome, Partition, Positions, Row, Version, Write, layout,
+    Change, Columns, Condition, Consistency, Database, Outcome, Partition, Positions, Row, Version, Write,
+    json::{corrupt, from_json, to_json},
+    layout,
     liveness::Liveness,
     nudge_inbox::NudgeInbox,
     shared_answer::SharedAnswer,
-    timer_row::{TimerRow, corrupt, from_json, to_json},
+    timer_row::TimerRow,
     transition::Step,
 };
 

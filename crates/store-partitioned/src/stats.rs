@@ -12,8 +12,10 @@ use store::{
 };
 
 use crate::{
-    Change, Columns, Condition, Consistency, PartitionedStore, Positions, Range, Row, Write, after, layout,
-    timer_row::{Head, corrupt, from_json, to_json},
+    Change, Columns, Condition, Consistency, PartitionedStore, Positions, Range, Row, Write, after,
+    columns::Head,
+    json::{corrupt, from_json, to_json},
+    layout,
 };
 
 const DIGESTS: u8 = 1;

@@ -1,97 +1,20 @@
 //! One timer as one row: what changes often in its head, what its client defined in its body, its attempts in its log.
 
-use domain::{Attempt, Cause, Definition, Destination, Fingerprint, Next, Span, Status, Timer, TimerId, Timestamp, limits};
-use serde::{Deserialize, Serialize};
+use domain::{Attempt, Definition, Destination, Fingerprint, Next, Status, Timer, TimerId, Timestamp, limits};
 use store::{
-    ClaimToken, Claimed, DueEntry, Happened, RequestColumns, ShardLease, Sort, StoreError, StoreResult, StoredTimer, Terms,
-    Unreadable,
+    ClaimToken, Claimed, DueEntry, Happened, RequestColumns, ShardLease, Sort, StoreResult, StoredTimer, Terms, Unreadable,
 };
 
-use crate::{Change, Columns, Condition, Positions, Row, Version, Write, held::Held, layout};
+use crate::{
+    Change, Columns, Condition, Positions, Row, Version, Write,
+    columns::{Body, Head, StoredAttempt, attempts_in},
+    json::{corrupt, from_json, to_json},
+    layout,
+};
 
 /// How many operations a timer notes. Seconds lie between a page and its repetition, and each node changes timers for one operation at a
 /// time: more can come in between only where many operations over the same timers run on several nodes.
 const OPERATIONS_NOTED_MAX: usize = 4;
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Head {
-    pub namespace: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub correlation_id: Option<String>,
-    /// The kind of the callback.
-    pub kind: String,
-    pub destination: u64,
-    /// As a number, because JSON has no bytes.
-    pub fingerprint: u128,
-    pub execute_at: i64,
-    /// When the next attempt is due.
-    pub at: i64,
-    #[serde(with = "status_text")]
-    pub status: Status,
-    pub attempt: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_error: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub executed_at: Option<i64>,
-    pub created_at: i64,
-    pub updated_at: i64,
-    pub revision: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub paused_at: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pause_note: Option<String>,
-    /// Its claim: there while it is executing, and only then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held: Option<Held>,
-    /// How many attempts were recorded, those that are kept no more included.
-    #[serde(default)]
-    pub recorded: i64,
-    /// The bulk operations that changed it last, the latest at the end: an operation changes each timer once.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub operations: Vec<u128>,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Body {
-    asked: i64,
-    pub callback: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    retry_policy: Option<String>,
-    delivery: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    options: Option<String>,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct StoredAttempt {
-    number: u32,
-    started_at: i64,
-    took: i64,
-    outcome: String,
-    status: Option<u16>,
-    detail: Option<String>,
-    answer: Option<String>,
-}
-
-mod status_text {
-    use domain::Status;
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub fn serialize<S: Serializer>(status: &Status, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(status.as_str())
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Status, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Status::parse(&text).ok_or_else(|| D::Error::custom("the status is not known"))
-    }
-}
 
 /// A timer that was read, or is about to be written.
 #[derive(Debug, Clone)]
@@ -110,34 +33,9 @@ pub struct TimerRow {
     pub events: Vec<Happened>,
 }
 
-pub fn corrupt(unreadable: Unreadable) -> StoreError {
-    StoreError::Corrupt(Cause::of(unreadable))
-}
-
-pub fn from_json<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, Unreadable> {
-    serde_json::from_slice(bytes).map_err(|error| Unreadable(format!("a stored row cannot be read: {error}")))
-}
-
-pub fn to_json<T: Serialize>(value: &T) -> Vec<u8> {
-    // Neither keys nor values can be refused: all of them are numbers and texts.
-    serde_json::to_vec(value).unwrap_or_default()
-}
-
-fn body_of(definition: &Definition) -> Body {
-    let RequestColumns { asked, options } = RequestColumns::of(definition);
-    Body {
-        asked,
-        callback: definition.callback.to_json(),
-        metadata: definition.metadata.as_ref().map(|metadata| metadata.as_str().to_owned()),
-        retry_policy: definition.retry_policy.as_ref().map(domain::RetryPolicy::to_json),
-        delivery: definition.delivery.as_str().to_owned(),
-        options,
-    }
-}
-
 impl TimerRow {
     pub fn new(definition: &Definition, execute_at: Timestamp, created_at: Timestamp) -> Self {
-        let body = body_of(definition);
+        let body = Body::of(definition);
         let head = Head {
             namespace: definition.namespace.as_str().to_owned(),
             key: definition.key.as_ref().map(|key| key.as_str().to_owned()),
@@ -413,50 +311,4 @@ impl TimerRow {
         }
         true
     }
-}
-
-impl Head {
-    pub fn wait(&mut self, at: Timestamp, attempt: i64, last_error: Option<String>) {
-        self.at = at.as_micros();
-        self.attempt = attempt;
-        self.last_error = last_error;
-    }
-
-    fn finish(&mut self, at: Timestamp, last_error: Option<String>) {
-        self.executed_at = Some(at.as_micros());
-        self.updated_at = at.as_micros();
-        self.last_error = last_error;
-    }
-}
-
-impl StoredAttempt {
-    fn of(attempt: &Attempt) -> Self {
-        Self {
-            number: attempt.number,
-            started_at: attempt.started_at.as_micros(),
-            took: attempt.took.as_micros(),
-            outcome: attempt.outcome.clone(),
-            status: attempt.status,
-            detail: attempt.detail.clone(),
-            answer: attempt.kept_text(),
-        }
-    }
-
-    fn attempt(&self) -> Attempt {
-        let attempt = Attempt {
-            number: self.number,
-            started_at: Timestamp::from_micros(self.started_at),
-            took: Span::from_micros_clamped(self.took),
-            outcome: self.outcome.clone(),
-            status: self.status,
-            detail: self.detail.clone(),
-            node: None,
-            answer: None,
-        };
-        attempt.with_kept(self.answer.as_deref())
-    }
-}
-
-fn attempts_in(log: &[u8]) -> Result<Vec<StoredAttempt>, Unreadable> {
-    if log.is_empty() { Ok(Vec::new()) } else { from_json(log) }
 }

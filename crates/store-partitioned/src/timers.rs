@@ -5,10 +5,13 @@ use domain::{Attempt, Group, Missed, Namespace, NewTimer, Timer, TimerId, Timest
 use store::{COUNTED_MAX, Changed, Count, Created, Filter, GroupCount, ListQuery, Page, StoreError, StoreResult, TimerStore};
 
 use crate::{
-    Columns, Consistency, PartitionedStore, Range, after, layout,
+    Columns, Consistency, PartitionedStore, Range, after,
+    columns::Head,
+    json::{corrupt, from_json},
+    layout,
     partitioned_store::Work,
     search,
-    timer_row::{Head, TimerRow, corrupt, from_json},
+    timer_row::TimerRow,
     transition::{self, Step},
 };
 

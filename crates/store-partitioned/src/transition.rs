@@ -6,10 +6,7 @@ use store::{
     Standing, StoreResult, is_prompt, is_resumable,
 };
 
-use crate::{
-    held::Held,
-    timer_row::{TimerRow, corrupt},
-};
+use crate::{held::Held, json::corrupt, timer_row::TimerRow};
 
 /// What is to be done with a row, and what the call answers if that is done.
 pub enum Step<T> {
