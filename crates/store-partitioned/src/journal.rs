@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use store::{EventPage, EventStore, Happened, Read, StoreResult, Unreadable, Watermark};
 
 use crate::{
-    Change, Columns, Condition, Consistency, PartitionedStore, Positions, Range, Row, Write,
+    Change, Columns, Condition, Consistency, Outcome, PartitionedStore, Positions, Range, Row, Write,
     columns::Head,
     json::{from_json, to_json},
     layout,
@@ -21,6 +21,8 @@ use crate::{
 const WRITE_TIME_MAX: Span = Span::from_secs(5);
 /// By so much the clock of another node may be behind.
 const LATE_EVENTS: Span = Span::from_secs(60);
+/// How many events one row of the journal holds, at most: a row costs a database about as much as a timer does, however small it is.
+const EVENTS_PER_ROW: usize = 100;
 
 #[derive(Serialize, Deserialize)]
 struct StoredEvent {
@@ -47,16 +49,17 @@ impl PartitionedStore {
             return;
         }
         let now = layout::ordered(self.now().as_micros());
-        let line = |(id, what): &(TimerId, Happened)| {
-            let (moment, seq, status) = what.columns();
-            let stored =
-                StoredEvent { id: id.as_uuid().as_u128(), kind: what.kind(), moment, seq, status: status.map(str::to_owned) };
+        let row = |events: &[(TimerId, Happened)]| {
+            let stored: Vec<StoredEvent> = events.iter().map(StoredEvent::of).collect();
             let key = [&now[..], &self.version().0.to_be_bytes()].concat();
             self.put(key, Condition::Any, to_json(&stored))
         };
-        let lines: Vec<Write> = events.iter().map(line).collect();
-        let lost = match self.database.write(&layout::journal(shard), lines).await {
-            Ok(outcomes) => outcomes.into_iter().filter(|outcome| !matches!(outcome, crate::Outcome::Applied)).count(),
+        let rows = events.chunks(EVENTS_PER_ROW);
+        let lost = match self.database.write(&layout::journal(shard), rows.clone().map(row).collect()).await {
+            Ok(outcomes) => {
+                let is_lost = |outcome: &Outcome| !matches!(outcome, Outcome::Applied);
+                rows.zip(outcomes).filter(|(_, outcome)| is_lost(outcome)).map(|(events, _)| events.len()).sum()
+            }
             Err(error) => {
                 tracing::warn!(%error, "what happened to timers could not be recorded");
                 events.len()
@@ -85,18 +88,34 @@ impl PartitionedStore {
         let columns = if matches!(source, Source::Created) { Columns::NONE } else { Columns::HEAD };
         let range = Range { index, from, to: Some(to), is_descending: false, limit };
         let rows = self.database.range(&partition, &range, columns, Consistency::Committed).await?;
-        Ok(rows.iter().filter_map(|row| source.read(row)).collect())
+        Ok(rows.iter().filter_map(|row| source.read(row)).flatten().collect())
+    }
+}
+
+fn unreadable() -> Unreadable {
+    Unreadable("the id of an event cannot be read".to_owned())
+}
+
+impl StoredEvent {
+    fn of((id, what): &(TimerId, Happened)) -> Self {
+        let (moment, seq, status) = what.columns();
+        Self { id: id.as_uuid().as_u128(), kind: what.kind(), moment, seq, status: status.map(str::to_owned) }
+    }
+
+    fn read(&self) -> Result<(TimerId, Happened), Unreadable> {
+        let id = layout::timer_id(&self.id.to_be_bytes()).ok_or_else(unreadable)?;
+        Ok((id, Happened::from_columns(self.kind, self.moment, self.seq, self.status.as_deref())?))
     }
 }
 
 impl Source {
-    fn read(self, row: &Row) -> Option<Read> {
-        let unreadable = || Unreadable("the id of an event cannot be read".to_owned());
+    /// The events of one row, which all have the same position.
+    fn read(self, row: &Row) -> Option<Vec<Read>> {
         Some(match self {
             Self::Created => {
                 let at = layout::moment(&row.position, 0)?;
                 let id = layout::timer_id(&row.key).ok_or_else(unreadable);
-                Read::of(at, id.map(|id| (id, Happened::Created { at })))
+                vec![Read::of(at, id.map(|id| (id, Happened::Created { at })))]
             }
             Self::Ended => {
                 let at = layout::moment(&row.position, 1)?;
@@ -104,17 +123,16 @@ impl Source {
                 let status = from_json::<Head>(&row.head).map(|head| head.status);
                 // One that lives again since has its end in the journal. It counts, so that the page ends where it should.
                 if status.as_ref().is_ok_and(|status| !status.is_finished()) {
-                    return Some(Read::Damaged { position: at });
+                    return Some(vec![Read::Damaged { position: at }]);
                 }
-                Read::of(at, id.and_then(|id| Ok((id, Happened::Finished { at, status: status? }))))
+                vec![Read::of(at, id.and_then(|id| Ok((id, Happened::Finished { at, status: status? }))))]
             }
             Self::Journal => {
                 let at = layout::moment(&row.key, 0)?;
-                let event = from_json::<StoredEvent>(&row.head).and_then(|event| {
-                    let id = layout::timer_id(&event.id.to_be_bytes()).ok_or_else(unreadable)?;
-                    Ok((id, Happened::from_columns(event.kind, event.moment, event.seq, event.status.as_deref())?))
-                });
-                Read::of(at, event)
+                match from_json::<Vec<StoredEvent>>(&row.head) {
+                    Ok(events) => events.iter().map(|event| Read::of(at, event.read())).collect(),
+                    Err(unreadable) => vec![Read::of(at, Err(unreadable))],
+                }
             }
         })
     }
@@ -183,5 +201,34 @@ impl EventStore for PartitionedStore {
         }
         self.events_forgotten_before.fetch_max(before.min(self.now()).as_micros(), Ordering::Relaxed);
         Ok(forgotten)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use domain::SystemClock;
+
+    use super::*;
+    use crate::Memory;
+
+    #[tokio::test]
+    async fn the_events_of_a_call_share_rows_and_come_back_one_by_one() {
+        let memory = Memory::default();
+        let store = PartitionedStore::open(Arc::new(memory.clone()), Arc::new(SystemClock::default()), 1).await.unwrap();
+        let before = memory.rows();
+        let numbers = 0..i64::try_from(2 * EVENTS_PER_ROW + 1).unwrap();
+        let happened = |seq| (TimerId::random_in(store.now(), Shard(0), 1), Happened::Attempted { seq });
+        let mut recorded: Vec<(TimerId, Happened)> = numbers.map(happened).collect();
+        store.record(Shard(0), recorded.clone()).await;
+        assert_eq!(memory.rows() - before, 3);
+
+        // All of them have one position, so that no shorter page would move on.
+        let page = store.events(Timestamp::from_micros(0), Timestamp::MAX, 2).await.unwrap();
+        let mut read: Vec<(TimerId, Happened)> = page.events.into_iter().map(|event| (event.id, event.what)).collect();
+        recorded.sort_by_key(|(id, _)| *id);
+        read.sort_by_key(|(id, _)| *id);
+        assert_eq!(read, recorded);
     }
 }
