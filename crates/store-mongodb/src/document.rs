@@ -1,7 +1,7 @@
 //! Rows as documents, and writes as operations of `bulkWrite`.
 
 use mongodb::bson::{
-    Binary, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc,
+    Binary, Document, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, doc,
     raw::{CStr, cstr},
     rawdoc,
     spec::BinarySubtype,
@@ -122,6 +122,33 @@ pub fn operation(partition: &Partition, write: &Write) -> RawDocumentBuf {
     }
 }
 
+/// Whether a write can go with others in one operation: it changes a row that must have a certain version, and takes no position away.
+pub fn is_change(write: &Write) -> bool {
+    matches!((&write.change, write.condition), (Change::Put { .. }, Condition::Is(_))) && left_positions(write).is_empty()
+}
+
+/// Many changes of different rows as one operation, which MongoDB plans once and not for each row.
+///
+/// The operation tells only how many rows it has changed. Its filter does not say which version belongs to which row, and need not: no other
+/// row ever has the same.
+pub fn changes<'a>(writes: impl Iterator<Item = (&'a Partition, &'a Write)>) -> RawDocumentBuf {
+    let (mut ids, mut versions, mut rows) = (RawArrayBuf::new(), RawArrayBuf::new(), RawArrayBuf::new());
+    for (partition, write) in writes {
+        let mut row = RawDocumentBuf::new();
+        append_columns(&mut row, partition, write);
+        ids.push(key::text(partition, &write.key));
+        rows.push(row);
+        if let Condition::Is(version) = write.condition {
+            versions.push(version_bytes(version));
+        }
+    }
+    let place = rawdoc! { "$indexOfArray": [{ "$literal": ids.clone() }, "$_id"] };
+    let row = rawdoc! { "$arrayElemAt": [{ "$literal": rows }, place] };
+    let change = rawdoc! { "$replaceWith": { "$mergeObjects": ["$$ROOT", row] } };
+    let filter = rawdoc! { "_id": { "$in": ids }, "version": { "$in": versions } };
+    rawdoc! { "update": 0, "filter": filter, "updateMods": [change], "multi": true }
+}
+
 /// What the row is to have: positions only where they change.
 fn append_columns(document: &mut RawDocumentBuf, partition: &Partition, write: &Write) {
     let Change::Put { version, head, body, log, positions } = &write.change else { return };
@@ -204,5 +231,23 @@ mod tests {
         assert_eq!(change.get_document("filter").unwrap().keys().collect::<Vec<_>>(), ["_id"]);
         assert!(change.get_bool("upsert").unwrap());
         assert!(!change.get_document("updateMods").unwrap().contains_key("$unset"));
+    }
+
+    #[test]
+    fn many_changes_are_one_operation_with_a_row_for_each_id() {
+        let (partition, before) = (Partition::new("p"), Positions::default().with(Index::First, vec![1]));
+        let write = |key: u8, version: u128| Write {
+            key: vec![key],
+            ..put(Condition::Is(Version(version)), before.clone(), Positions::default().with(Index::First, vec![key]))
+        };
+        let writes = [write(1, 5), write(2, 6)];
+        let changes = Document::try_from(changes(writes.iter().map(|write| (&partition, write)))).unwrap();
+        assert!(changes.get_bool("multi").unwrap());
+        let filter = changes.get_document("filter").unwrap();
+        assert_eq!(filter.get_document("_id").unwrap(), &doc! { "$in": ["p/01", "p/02"] });
+        assert_eq!(filter.get_document("version").unwrap().get_array("$in").unwrap().len(), 2);
+        let text = changes.get_array("updateMods").unwrap()[0].to_string();
+        assert!(text.contains("p/02") && text.contains("i1"), "{text}");
+        assert!(!is_change(&put(Condition::Is(Version(1)), before, Positions::default())), "it would keep its position");
     }
 }

@@ -10,8 +10,10 @@
 //! MongoDB orders bytes by their *length* first, and texts by their bytes. So keys and positions are texts: the partition, a slash, and the
 //! bytes in hexadecimal digits, which keep their order and which people can read.
 //!
-//! Calls that wait at the same time are gathered (`gather.rs`). All their writes go in one `bulkWrite`, which tells of each of them how it ended; MongoDB has that since 8.0, which is the oldest
-//! that will do. A call whose answer is lost is read back by the versions of its rows, which no other write has.
+//! Calls that wait at the same time are gathered (`gather.rs`). All their writes go in one `bulkWrite`, which tells of each operation how it
+//! ended; MongoDB has that since 8.0, which is the oldest that will do. Changes of different rows are one operation (`document.rs`), which
+//! tells how many of them were applied. Where that is not all, the versions of the rows tell which (`write.rs`). A call whose answer is lost
+//! is read back in the same way: no other write has the same version.
 //!
 //! What is durable and what a read sees follow from what the server is:
 //!
@@ -23,6 +25,7 @@
 //! | eventual reads | `local`, on a secondary where there is one | `local` |
 
 mod address;
+mod answer;
 mod connect;
 mod deadline;
 mod document;

@@ -1,15 +1,16 @@
 //! Writes of all calls that wait, in as few commands as MongoDB takes, each with the answer for every row.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use domain::Cause;
-use mongodb::bson::{Bson, Document, RawArrayBuf, RawDocumentBuf, doc, raw::cstr, rawdoc};
+use mongodb::bson::{RawArrayBuf, RawDocumentBuf, doc, raw::cstr, rawdoc};
 use store::StoreError;
-use store_partitioned::{Change, Columns, Condition, Consistency, Outcome, Partition, Version, Write};
+use store_partitioned::{Change, Columns, Consistency, Outcome, Partition, Version, Write};
 use tokio::sync::oneshot;
 
 use crate::{
     COLLECTION, DEADLINE, MongodbDatabase, ROWS_PER_WRITE,
+    answer::{Answer, answers},
     connect::Deployment,
     deadline, document, failure,
     gather::{self, Job},
@@ -31,6 +32,16 @@ pub const COMMANDS_AT_ONCE: usize = 4;
 struct Item<'a> {
     partition: &'a Partition,
     write: &'a Write,
+}
+
+impl Item<'_> {
+    /// Whether a row of this version is as the write left it.
+    fn is_written(&self, version: Option<Version>) -> bool {
+        match &self.write.change {
+            Change::Put { version: own, .. } => version == Some(*own),
+            Change::Delete => false,
+        }
+    }
 }
 
 /// The writes of one call.
@@ -147,33 +158,55 @@ async fn send(database: &MongodbDatabase, items: &[Item<'_>]) -> Result<Vec<Outc
             answers[place] = answer;
         }
     }
+    tell_apart(database, items, &mut answers).await;
     Ok(answers.into_iter().map(Answer::outcome).collect())
 }
 
-/// How one write of a command ended.
-#[derive(Debug)]
-enum Answer {
-    Ended(Outcome),
-    /// Another writer inserted the row between the look for it and the insert.
-    LostRace,
-}
-
-impl Answer {
-    fn outcome(self) -> Outcome {
-        match self {
-            Self::Ended(outcome) => outcome,
-            Self::LostRace => Outcome::Failed(StoreError::Unavailable("other writers keep inserting the same row".into())),
+/// Finds out which changes of an operation were applied that did not apply all: those whose rows carry their versions. If that is as many as
+/// were applied, the others were refused. If it is fewer, rows were changed again since, and nothing is known of those with other versions.
+async fn tell_apart(database: &MongodbDatabase, items: &[Item<'_>], answers: &mut [Answer]) {
+    let places: Vec<usize> = (0..items.len()).filter(|place| matches!(answers[*place], Answer::AmongOthers(_))).collect();
+    let Some(Answer::AmongOthers(applied)) = places.first().map(|place| answers[*place].clone()) else { return };
+    let asked: Vec<Item<'_>> = places.iter().map(|place| items[*place]).collect();
+    // The command was answered, so that every write of it is there to be seen.
+    let Ok(versions) = versions(database, &asked, Consistency::Committed).await else { return };
+    let is_written: Vec<bool> = asked.iter().zip(versions).map(|(item, version)| item.is_written(version)).collect();
+    let is_all = applied == Some(is_written.iter().filter(|is_written| **is_written).count());
+    for (place, is_written) in places.into_iter().zip(is_written) {
+        if is_written {
+            answers[place] = Answer::Ended(Outcome::Applied);
+        } else if is_all {
+            answers[place] = Answer::Ended(Outcome::Refused);
         }
     }
 }
 
 async fn command(database: &MongodbDatabase, items: &[Item<'_>]) -> Result<Vec<Answer>, StoreError> {
     metrics::histogram!("timer_mongodb_batch_rows").record(u32::try_from(items.len()).unwrap_or(u32::MAX));
-    let command = bulk_write(database, items.iter().map(|item| document::operation(item.partition, item.write)));
+    let operations = operations(items);
+    let command = bulk_write(database, operations.iter().map(|places| operation(items, places)));
     let admin = database.database.client().database("admin");
     let reply = deadline::within(DEADLINE, admin.run_raw_command(command)).await.map_err(failure::of_command)?;
     let writes: Vec<&Write> = items.iter().map(|item| item.write).collect();
-    Ok(answers(&writes, &reply))
+    Ok(answers(&writes, &operations, &reply))
+}
+
+/// Which items each operation of a command carries, by their places: changes of different rows go together, everything else alone.
+fn operations(items: &[Item<'_>]) -> Vec<Vec<usize>> {
+    let mut rows = HashSet::new();
+    let mut goes_together = |place: &usize| {
+        document::is_change(items[*place].write) && rows.insert((items[*place].partition, &items[*place].write.key))
+    };
+    let (together, alone): (Vec<usize>, Vec<usize>) = (0..items.len()).partition(|place| goes_together(place));
+    let alone = alone.into_iter().map(|place| vec![place]);
+    alone.chain(Some(together).filter(|together| !together.is_empty())).collect()
+}
+
+fn operation(items: &[Item<'_>], places: &[usize]) -> RawDocumentBuf {
+    match places {
+        [place] => document::operation(items[*place].partition, items[*place].write),
+        places => document::changes(places.iter().map(|place| (items[*place].partition, items[*place].write))),
+    }
 }
 
 fn bulk_write(database: &MongodbDatabase, operations: impl Iterator<Item = RawDocumentBuf>) -> RawDocumentBuf {
@@ -187,68 +220,25 @@ fn bulk_write(database: &MongodbDatabase, operations: impl Iterator<Item = RawDo
     command
 }
 
-/// What the reply says of each write. Where it says nothing, nothing is known.
-fn answers(writes: &[&Write], reply: &Document) -> Vec<Answer> {
-    let unknown = |why: &str| Answer::Ended(Outcome::Failed(StoreError::Unknown(why.into())));
-    let mut answers: Vec<Answer> = writes.iter().map(|_| unknown("MongoDB did not answer for this row")).collect();
-    let results = reply.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
-    for result in results.into_iter().flatten().filter_map(Bson::as_document) {
-        let place = integer(result, "idx").and_then(|place| usize::try_from(place).ok());
-        if let Some((place, write)) = place.and_then(|place| Some((place, *writes.get(place)?))) {
-            answers[place] = answer(write, result);
-        }
-    }
-    // It was written, but not where it has to be: it may be lost in a fail-over.
-    if let Ok(error) = reply.get_document("writeConcernError") {
-        let why = error.get_str("errmsg").unwrap_or("the write concern was not met");
-        for answer in answers.iter_mut().filter(|answer| matches!(answer, Answer::Ended(Outcome::Applied))) {
-            *answer = unknown(why);
-        }
-    }
-    answers
-}
-
-fn answer(write: &Write, result: &Document) -> Answer {
-    if let Some(code) = integer(result, "code").and_then(|code| i32::try_from(code).ok()) {
-        let message = result.get_str("errmsg").unwrap_or("the write failed");
-        return match write.condition {
-            Condition::Absent if code == failure::DUPLICATE_KEY => Answer::Ended(Outcome::Refused),
-            Condition::Any if code == failure::DUPLICATE_KEY => Answer::LostRace,
-            _ => Answer::Ended(Outcome::Failed(failure::of_write(code, message))),
-        };
-    }
-    let is_found = integer(result, "n").is_some_and(|found| found > 0);
-    // What is gone already needs no removal.
-    let is_applied = is_found || write.condition == Condition::Any;
-    Answer::Ended(if is_applied { Outcome::Applied } else { Outcome::Refused })
-}
-
-fn integer(document: &Document, name: &str) -> Option<i64> {
-    match document.get(name)? {
-        Bson::Int32(number) => Some(i64::from(*number)),
-        Bson::Int64(number) => Some(*number),
-        Bson::Double(number) => i64::try_from(*number as i128).ok(),
-        _ => None,
-    }
-}
-
 /// After an answer was lost: a row that carries the version of its write was written. Of the others nothing is known, since a write may
 /// be under way still, or have been overwritten already.
 async fn read_back(database: &MongodbDatabase, items: &[Item<'_>], error: StoreError) -> Vec<Outcome> {
     let unknown = || Outcome::Failed(error.clone());
-    let Ok(versions) = versions(database, items).await else {
-        return items.iter().map(|_| unknown()).collect();
+    let versions = match versions(database, items, Consistency::Linearizable).await {
+        Ok(versions) if journal(database).await.is_ok() => versions,
+        _ => return items.iter().map(|_| unknown()).collect(),
     };
-    let is_written = |(item, version): (&Item<'_>, Option<Version>)| match &item.write.change {
-        Change::Put { version: own, .. } => version == Some(*own),
-        Change::Delete => false,
-    };
-    let outcome = |is_written: bool| if is_written { Outcome::Applied } else { unknown() };
-    items.iter().zip(versions).map(is_written).map(outcome).collect()
+    let outcome =
+        |(item, version): (&Item<'_>, Option<Version>)| if item.is_written(version) { Outcome::Applied } else { unknown() };
+    items.iter().zip(versions).map(outcome).collect()
 }
 
-/// The versions that the rows of these writes have, and keep: what they were written with is durable.
-async fn versions(database: &MongodbDatabase, items: &[Item<'_>]) -> Result<Vec<Option<Version>>, StoreError> {
+/// The versions that the rows of these writes have.
+async fn versions(
+    database: &MongodbDatabase,
+    items: &[Item<'_>],
+    consistency: Consistency,
+) -> Result<Vec<Option<Version>>, StoreError> {
     let mut found = vec![None; items.len()];
     let mut places: HashMap<&Partition, Vec<usize>> = HashMap::new();
     for (place, item) in items.iter().enumerate() {
@@ -256,25 +246,29 @@ async fn versions(database: &MongodbDatabase, items: &[Item<'_>]) -> Result<Vec<
     }
     for (partition, places) in places {
         let keys: Vec<Vec<u8>> = places.iter().map(|place| items[*place].write.key.clone()).collect();
-        let rows = read::read(database, partition, &keys, Columns::HEAD, Consistency::Linearizable).await?;
+        let rows = read::read(database, partition, &keys, Columns::HEAD, consistency).await?;
         for (place, row) in places.into_iter().zip(rows) {
             found[place] = row.map(|row| row.version);
         }
     }
+    Ok(found)
+}
+
+/// Returns once what was read before is durable. A standalone server shows what is not in its journal yet; a write that waits for the journal
+/// waits for all before it.
+async fn journal(database: &MongodbDatabase) -> Result<(), StoreError> {
     if database.deployment == Deployment::Standalone {
-        // A read shows what is not in the journal yet. A write that waits for the journal waits for all before it.
         let update = doc! { "q": { "_id": BARRIER }, "u": { "$inc": { "written": 1_i64 } }, "upsert": true };
         let command = doc! { "update": COLLECTION, "updates": [update], "writeConcern": database.durability.write_concern() };
-        deadline::within(DEADLINE, database.database.run_command(command))
-            .await
-            .map_err(|error| StoreError::Unavailable(Cause::of(error)))?;
+        let written = deadline::within(DEADLINE, database.database.run_command(command)).await;
+        written.map_err(|error| StoreError::Unavailable(Cause::of(error)))?;
     }
-    Ok(found)
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use store_partitioned::Positions;
+    use store_partitioned::{Condition, Index, Positions};
 
     use super::*;
 
@@ -287,16 +281,6 @@ mod tests {
             positions: Positions::default(),
         };
         Write { key: vec![1], condition, change, before: Positions::default() }
-    }
-
-    fn shown(writes: &[Write], reply: &Document) -> Vec<&'static str> {
-        let name = |answer: &Answer| match answer {
-            Answer::LostRace => "lost",
-            Answer::Ended(Outcome::Applied) => "applied",
-            Answer::Ended(Outcome::Refused) => "refused",
-            Answer::Ended(Outcome::Failed(error)) => error.kind(),
-        };
-        answers(&writes.iter().collect::<Vec<_>>(), reply).iter().map(name).collect()
     }
 
     #[test]
@@ -313,27 +297,21 @@ mod tests {
     }
 
     #[test]
-    fn each_row_has_its_answer() {
-        let writes = [
-            put(Condition::Absent, 0),
-            put(Condition::Absent, 0),
-            put(Condition::Is(Version(1)), 0),
-            put(Condition::Is(Version(1)), 0),
-            put(Condition::Any, 0),
-            put(Condition::Is(Version(1)), 0),
-            put(Condition::Is(Version(1)), 0),
-        ];
-        let results = vec![
-            doc! { "ok": 1.0, "idx": 0, "n": 1 },
-            doc! { "ok": 0.0, "idx": 1, "code": 11_000, "errmsg": "duplicate" },
-            doc! { "ok": 1.0, "idx": 2, "n": 1, "nModified": 1 },
-            doc! { "ok": 1.0, "idx": 3, "n": 0 },
-            doc! { "ok": 0.0, "idx": 4, "code": 11_000, "errmsg": "duplicate" },
-            doc! { "ok": 0.0, "idx": 5, "code": 14_031, "errmsg": "no space" },
-        ];
-        let mut reply = doc! { "cursor": { "id": 0_i64, "firstBatch": results } };
-        assert_eq!(shown(&writes, &reply), ["applied", "refused", "applied", "refused", "lost", "full", "unknown"]);
-        reply.insert("writeConcernError", doc! { "code": 64, "errmsg": "timed out" });
-        assert_eq!(shown(&writes, &reply), ["unknown", "refused", "unknown", "refused", "lost", "full", "unknown"]);
+    fn changes_of_different_rows_go_together_and_everything_else_alone() {
+        let (partition, other) = (Partition::new("p"), Partition::new("q"));
+        let change = put(Condition::Is(Version(1)), 0);
+        let leaving = Write { before: Positions::default().with(Index::First, vec![1]), ..change.clone() };
+        let removal = Write { change: Change::Delete, ..change.clone() };
+        let insert = put(Condition::Absent, 0);
+        let together = |writes: &[(&Partition, &Write)]| {
+            operations(&writes.iter().map(|(partition, write)| Item { partition, write }).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            together(&[(&partition, &change), (&partition, &insert), (&other, &change), (&partition, &change)]),
+            [vec![1], vec![3], vec![0, 2]],
+            "no row twice"
+        );
+        assert_eq!(together(&[(&partition, &leaving), (&other, &removal)]), [[0], [1]]);
+        assert!(together(&[]).is_empty());
     }
 }
