@@ -108,23 +108,28 @@ async fn write_together(database: &MongodbDatabase, jobs: Vec<WriteJob>) {
 async fn write_all(database: &MongodbDatabase, items: &[Item<'_>]) -> Vec<Outcome> {
     let mut outcomes = Vec::with_capacity(items.len());
     for batch in batches(items) {
-        match send(database, batch).await {
-            Ok(answers) => outcomes.extend(answers),
-            Err(error) if error.is_not_done() => {
-                outcomes.resize(items.len(), Outcome::Failed(error));
-                break;
+        let failure = match command(database, batch).await {
+            Ok(mut answers) => {
+                let again = write_again(database, batch, &mut answers).await;
+                outcomes.extend(answers.into_iter().map(Answer::outcome));
+                again.err()
             }
             Err(error) => {
-                metrics::counter!("timer_mongodb_unknown_total").increment(1);
-                tracing::debug!(%error, rows = batch.len(), "the answer of MongoDB is lost: the rows are read back");
-                outcomes.extend(read_back(database, batch, error).await);
-                let rest = StoreError::Unavailable("an earlier write of the same call has failed".into());
-                outcomes.resize(items.len(), Outcome::Failed(rest));
-                break;
+                outcomes.extend(after_failure(database, batch, &error).await);
+                Some(error)
             }
+        };
+        if let Some(error) = failure {
+            outcomes.resize(items.len(), Outcome::Failed(not_tried(error)));
+            break;
         }
     }
     outcomes
+}
+
+/// Why rows are not written that a command was to carry after one that failed.
+fn not_tried(error: StoreError) -> StoreError {
+    if error.is_not_done() { error } else { StoreError::Unavailable("an earlier write of the same call has failed".into()) }
 }
 
 /// Parts that one command carries.
@@ -144,9 +149,9 @@ fn batches<'a, 'b>(items: &'a [Item<'b>]) -> Vec<&'a [Item<'b>]> {
     batches
 }
 
-/// One command, and those rows without condition again that lost a race.
-async fn send(database: &MongodbDatabase, items: &[Item<'_>]) -> Result<Vec<Outcome>, StoreError> {
-    let mut answers: Vec<Answer> = command(database, items).await?;
+/// Writes those rows without condition again that lost a race. What was answered before stands, also where this fails: then the error is
+/// that of the command which failed, and its rows have their answers.
+async fn write_again(database: &MongodbDatabase, items: &[Item<'_>], answers: &mut [Answer]) -> Result<(), StoreError> {
     for _ in 0..UPSERTS_MAX {
         let lost: Vec<usize> = (0..items.len()).filter(|place| matches!(answers[*place], Answer::LostRace)).collect();
         if lost.is_empty() {
@@ -154,12 +159,26 @@ async fn send(database: &MongodbDatabase, items: &[Item<'_>]) -> Result<Vec<Outc
         }
         metrics::counter!("timer_mongodb_contention_total").increment(lost.len() as u64);
         let again: Vec<Item<'_>> = lost.iter().map(|place| items[*place]).collect();
-        for (place, answer) in lost.into_iter().zip(command(database, &again).await?) {
-            answers[place] = answer;
+        match command(database, &again).await {
+            Ok(told) => lost.into_iter().zip(told).for_each(|(place, answer)| answers[place] = answer),
+            Err(error) => {
+                let outcomes = after_failure(database, &again, &error).await;
+                lost.into_iter().zip(outcomes).for_each(|(place, outcome)| answers[place] = Answer::Ended(outcome));
+                return Err(error);
+            }
         }
     }
-    tell_apart(database, items, &mut answers).await;
-    Ok(answers.into_iter().map(Answer::outcome).collect())
+    Ok(())
+}
+
+/// How the writes of a command ended that failed as a whole: none was done, or the rows tell.
+async fn after_failure(database: &MongodbDatabase, items: &[Item<'_>], error: &StoreError) -> Vec<Outcome> {
+    if error.is_not_done() {
+        return vec![Outcome::Failed(error.clone()); items.len()];
+    }
+    metrics::counter!("timer_mongodb_unknown_total").increment(1);
+    tracing::debug!(%error, rows = items.len(), "the answer of MongoDB is lost: the rows are read back");
+    read_back(database, items, error).await
 }
 
 /// Finds out which changes of an operation were applied that did not apply all: those whose rows carry their versions. If that is as many as
@@ -181,6 +200,7 @@ async fn tell_apart(database: &MongodbDatabase, items: &[Item<'_>], answers: &mu
     }
 }
 
+/// Sends writes, and says how each of them ended.
 async fn command(database: &MongodbDatabase, items: &[Item<'_>]) -> Result<Vec<Answer>, StoreError> {
     metrics::histogram!("timer_mongodb_batch_rows").record(u32::try_from(items.len()).unwrap_or(u32::MAX));
     let operations = operations(items);
@@ -188,7 +208,9 @@ async fn command(database: &MongodbDatabase, items: &[Item<'_>]) -> Result<Vec<A
     let admin = database.database.client().database("admin");
     let reply = deadline::within(DEADLINE, admin.run_raw_command(command)).await.map_err(failure::of_command)?;
     let writes: Vec<&Write> = items.iter().map(|item| item.write).collect();
-    Ok(answers(&writes, &operations, &reply))
+    let mut answers = answers(&writes, &operations, &reply);
+    tell_apart(database, items, &mut answers).await;
+    Ok(answers)
 }
 
 /// Which items each operation of a command carries, by their places: changes of different rows go together, everything else alone.
@@ -220,9 +242,9 @@ fn bulk_write(database: &MongodbDatabase, operations: impl Iterator<Item = RawDo
     command
 }
 
-/// After an answer was lost: a row that carries the version of its write was written. Of the others nothing is known, since a write may
-/// be under way still, or have been overwritten already.
-async fn read_back(database: &MongodbDatabase, items: &[Item<'_>], error: StoreError) -> Vec<Outcome> {
+/// After an answer was lost: a row that carries the version of its write was written. Of the remaining rows nothing is known, since a write
+/// may be under way still, or have been overwritten already.
+async fn read_back(database: &MongodbDatabase, items: &[Item<'_>], error: &StoreError) -> Vec<Outcome> {
     let unknown = || Outcome::Failed(error.clone());
     let versions = match versions(database, items, Consistency::Linearizable).await {
         Ok(versions) if journal(database).await.is_ok() => versions,
