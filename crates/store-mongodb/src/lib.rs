@@ -56,6 +56,7 @@ use crate::{connect::Deployment, failure::unavailable, gather::Queue, read::Read
 pub const METRICS: &[Metric] = &[
     Metric::histogram("timer_mongodb_batch_rows", "Rows written by one command."),
     Metric::counter("timer_mongodb_contention_total", "Rows written again because another writer was inserting the same."),
+    Metric::counter("timer_mongodb_told_apart_total", "Operations that changed some of their rows, all of which were read back."),
     Metric::counter("timer_mongodb_unknown_total", "Commands whose answer was lost, and whose rows were read back."),
     Metric::counter("timer_mongodb_connections_broken_total", "Connections to MongoDB that were given up because of an error."),
 ];

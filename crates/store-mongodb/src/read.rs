@@ -10,7 +10,7 @@ use mongodb::{
     options::{ReadConcern, ReadPreference, SelectionCriteria},
 };
 use store::{StoreError, StoreResult};
-use store_partitioned::{Columns, Consistency, Partition, Range, Row};
+use store_partitioned::{Columns, Consistency, Partition, Range, Row, Version};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -137,6 +137,21 @@ async fn some(
     };
     let find = with(database, database.rows.find(filter), consistency).projection(document::projection(columns, None));
     collect(find.batch_size(batch_size(ids.len())), document::named_row).await
+}
+
+/// The versions of the rows with these ids that there are, as the primary has them now. So it sees all that an answered command wrote,
+/// whatever its write concern; what a majority has may lag behind that. A row that cannot be read is left out.
+pub async fn latest_versions(database: &MongodbDatabase, ids: &[String]) -> StoreResult<HashMap<String, Version>> {
+    let find = database
+        .rows
+        .find(doc! { "_id": { "$in": ids } })
+        .projection(doc! { "version": 1 })
+        .read_concern(ReadConcern::local())
+        .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary))
+        .max_time(DEADLINE)
+        .batch_size(batch_size(ids.len()));
+    let found = collect(find, document::named_row).await?;
+    Ok(found.into_iter().filter_map(|(id, row)| Some((id, row.ok()?.version))).collect())
 }
 
 pub async fn range(

@@ -5,20 +5,22 @@ use std::collections::{HashMap, HashSet};
 use domain::Cause;
 use mongodb::bson::{RawArrayBuf, RawDocumentBuf, doc, raw::cstr, rawdoc};
 use store::StoreError;
-use store_partitioned::{Change, Columns, Consistency, Outcome, Partition, Version, Write};
+use store_partitioned::{Change, Columns, Condition, Consistency, Outcome, Partition, Version, Write};
 use tokio::sync::oneshot;
 
 use crate::{
     COLLECTION, DEADLINE, MongodbDatabase, ROWS_PER_WRITE,
-    answer::{Answer, answers},
+    answer::{Answer, Seen, answers, judge},
     connect::Deployment,
     deadline, document, failure,
     gather::{self, Job},
-    read,
+    key, read,
 };
 
 /// How many bytes one command carries, unless a single row has more.
 const COMMAND_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How many changes share one operation: MongoDB looks for each row in their list from its beginning.
+const CHANGES_PER_OPERATION: usize = 100;
 /// How often a row without condition is written again that another writer inserts at the same time.
 const UPSERTS_MAX: usize = 5;
 /// A document that is no row. Writing it waits for the journal.
@@ -41,6 +43,18 @@ impl Item<'_> {
             Change::Put { version: own, .. } => version == Some(*own),
             Change::Delete => false,
         }
+    }
+
+    fn seen(&self, version: Option<Version>) -> Seen {
+        match self.write.condition {
+            _ if self.is_written(version) => Seen::Written,
+            Condition::Is(expected) if version == Some(expected) => Seen::Untouched,
+            _ => Seen::Other,
+        }
+    }
+
+    fn id(&self) -> String {
+        key::text(self.partition, &self.write.key)
     }
 }
 
@@ -181,25 +195,6 @@ async fn after_failure(database: &MongodbDatabase, items: &[Item<'_>], error: &S
     read_back(database, items, error).await
 }
 
-/// Finds out which changes of an operation were applied that did not apply all: those whose rows carry their versions. If that is as many as
-/// were applied, the others were refused. If it is fewer, rows were changed again since, and nothing is known of those with other versions.
-async fn tell_apart(database: &MongodbDatabase, items: &[Item<'_>], answers: &mut [Answer]) {
-    let places: Vec<usize> = (0..items.len()).filter(|place| matches!(answers[*place], Answer::AmongOthers(_))).collect();
-    let Some(Answer::AmongOthers(applied)) = places.first().map(|place| answers[*place].clone()) else { return };
-    let asked: Vec<Item<'_>> = places.iter().map(|place| items[*place]).collect();
-    // The command was answered, so that every write of it is there to be seen.
-    let Ok(versions) = versions(database, &asked, Consistency::Committed).await else { return };
-    let is_written: Vec<bool> = asked.iter().zip(versions).map(|(item, version)| item.is_written(version)).collect();
-    let is_all = applied == Some(is_written.iter().filter(|is_written| **is_written).count());
-    for (place, is_written) in places.into_iter().zip(is_written) {
-        if is_written {
-            answers[place] = Answer::Ended(Outcome::Applied);
-        } else if is_all {
-            answers[place] = Answer::Ended(Outcome::Refused);
-        }
-    }
-}
-
 /// Sends writes, and says how each of them ended.
 async fn command(database: &MongodbDatabase, items: &[Item<'_>]) -> Result<Vec<Answer>, StoreError> {
     metrics::histogram!("timer_mongodb_batch_rows").record(u32::try_from(items.len()).unwrap_or(u32::MAX));
@@ -209,11 +204,42 @@ async fn command(database: &MongodbDatabase, items: &[Item<'_>]) -> Result<Vec<A
     let reply = deadline::within(DEADLINE, admin.run_raw_command(command)).await.map_err(failure::of_command)?;
     let writes: Vec<&Write> = items.iter().map(|item| item.write).collect();
     let mut answers = answers(&writes, &operations, &reply);
-    tell_apart(database, items, &mut answers).await;
+    tell_apart(database, items, &operations, &mut answers).await;
     Ok(answers)
 }
 
-/// Which items each operation of a command carries, by their places: changes of different rows go together, everything else alone.
+/// Finds out by the versions of the rows which changes were applied by operations that did not apply all of theirs. Where the rows cannot be
+/// read, that stays unknown.
+async fn tell_apart(database: &MongodbDatabase, items: &[Item<'_>], operations: &[Vec<usize>], answers: &mut [Answer]) {
+    let mut shared: Vec<(&[usize], Result<usize, StoreError>)> = Vec::new();
+    for places in operations {
+        if let Some(Answer::Shared(told)) = places.first().map(|place| &answers[*place]) {
+            shared.push((places.as_slice(), told.clone()));
+        }
+    }
+    if shared.is_empty() {
+        return;
+    }
+    metrics::counter!("timer_mongodb_told_apart_total").increment(shared.len() as u64);
+    let ids: Vec<String> = shared.iter().flat_map(|(places, _)| *places).map(|place| items[*place].id()).collect();
+    tracing::debug!(rows = ids.len(), "MongoDB changed some rows of an operation, or failed in it: the rows are read back");
+    let versions = match read::latest_versions(database, &ids).await {
+        Ok(versions) => versions,
+        Err(error) => {
+            tracing::debug!(%error, rows = ids.len(), "the rows of an operation could not be read back");
+            return;
+        }
+    };
+    for (places, told) in shared {
+        let seen = |place: &usize| items[*place].seen(versions.get(&items[*place].id()).copied());
+        let rows: Vec<Seen> = places.iter().map(seen).collect();
+        for (place, outcome) in places.iter().zip(judge(&told, &rows)) {
+            answers[*place] = Answer::Ended(outcome);
+        }
+    }
+}
+
+/// Which items each operation of a command carries, by their places: changes of different rows share some, everything else goes alone.
 fn operations(items: &[Item<'_>]) -> Vec<Vec<usize>> {
     let mut rows = HashSet::new();
     let mut goes_together = |place: &usize| {
@@ -221,7 +247,7 @@ fn operations(items: &[Item<'_>]) -> Vec<Vec<usize>> {
     };
     let (together, alone): (Vec<usize>, Vec<usize>) = (0..items.len()).partition(|place| goes_together(place));
     let alone = alone.into_iter().map(|place| vec![place]);
-    alone.chain(Some(together).filter(|together| !together.is_empty())).collect()
+    alone.chain(together.chunks(CHANGES_PER_OPERATION).map(<[usize]>::to_vec)).collect()
 }
 
 fn operation(items: &[Item<'_>], places: &[usize]) -> RawDocumentBuf {
@@ -246,7 +272,7 @@ fn bulk_write(database: &MongodbDatabase, operations: impl Iterator<Item = RawDo
 /// may be under way still, or have been overwritten already.
 async fn read_back(database: &MongodbDatabase, items: &[Item<'_>], error: &StoreError) -> Vec<Outcome> {
     let unknown = || Outcome::Failed(error.clone());
-    let versions = match versions(database, items, Consistency::Linearizable).await {
+    let versions = match versions(database, items).await {
         Ok(versions) if journal(database).await.is_ok() => versions,
         _ => return items.iter().map(|_| unknown()).collect(),
     };
@@ -255,12 +281,9 @@ async fn read_back(database: &MongodbDatabase, items: &[Item<'_>], error: &Store
     items.iter().zip(versions).map(outcome).collect()
 }
 
-/// The versions that the rows of these writes have.
-async fn versions(
-    database: &MongodbDatabase,
-    items: &[Item<'_>],
-    consistency: Consistency,
-) -> Result<Vec<Option<Version>>, StoreError> {
+/// The versions that the rows of these writes have, read linearizably: what the primary alone has may be lost in a fail-over, and no answer
+/// has said that it is replicated.
+async fn versions(database: &MongodbDatabase, items: &[Item<'_>]) -> Result<Vec<Option<Version>>, StoreError> {
     let mut found = vec![None; items.len()];
     let mut places: HashMap<&Partition, Vec<usize>> = HashMap::new();
     for (place, item) in items.iter().enumerate() {
@@ -268,7 +291,7 @@ async fn versions(
     }
     for (partition, places) in places {
         let keys: Vec<Vec<u8>> = places.iter().map(|place| items[*place].write.key.clone()).collect();
-        let rows = read::read(database, partition, &keys, Columns::HEAD, consistency).await?;
+        let rows = read::read(database, partition, &keys, Columns::HEAD, Consistency::Linearizable).await?;
         for (place, row) in places.into_iter().zip(rows) {
             found[place] = row.map(|row| row.version);
         }
@@ -290,7 +313,7 @@ async fn journal(database: &MongodbDatabase) -> Result<(), StoreError> {
 
 #[cfg(test)]
 mod tests {
-    use store_partitioned::{Condition, Index, Positions};
+    use store_partitioned::{Index, Positions};
 
     use super::*;
 
@@ -335,5 +358,26 @@ mod tests {
         );
         assert_eq!(together(&[(&partition, &leaving), (&other, &removal)]), [[0], [1]]);
         assert!(together(&[]).is_empty());
+    }
+
+    #[test]
+    fn no_operation_is_shared_by_too_many_changes() {
+        let partition = Partition::new("p");
+        let change = |number: u8| Write { key: vec![number], ..put(Condition::Is(Version(1)), 0) };
+        let writes: Vec<Write> = (0..=u8::MAX).map(change).collect();
+        let items: Vec<Item<'_>> = writes.iter().map(|write| Item { partition: &partition, write }).collect();
+        let operations = operations(&items);
+        assert_eq!(operations.iter().map(Vec::len).collect::<Vec<_>>(), [100, 100, 56]);
+        assert!(operations.into_iter().flatten().eq(0..writes.len()));
+    }
+
+    #[test]
+    fn a_row_is_judged_by_its_version() {
+        let (partition, change) = (Partition::new("p"), put(Condition::Is(Version(1)), 0));
+        let seen = |write: &Write, version: Option<u128>| Item { partition: &partition, write }.seen(version.map(Version));
+        assert_eq!(seen(&change, Some(7)), Seen::Written);
+        assert_eq!(seen(&change, Some(1)), Seen::Untouched);
+        assert_eq!(seen(&change, Some(2)), Seen::Other);
+        assert_eq!(seen(&change, None), Seen::Other);
     }
 }
