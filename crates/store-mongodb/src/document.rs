@@ -122,15 +122,15 @@ pub fn operation(partition: &Partition, write: &Write) -> RawDocumentBuf {
     }
 }
 
-/// Whether a write can go with others in one operation: it changes a row that must have a certain version, and takes no position away.
+/// Whether a write can share an operation: it changes a row that must have a certain version, and takes no position away.
 pub fn is_change(write: &Write) -> bool {
     matches!((&write.change, write.condition), (Change::Put { .. }, Condition::Is(_))) && left_positions(write).is_empty()
 }
 
 /// Many changes of different rows as one operation, which MongoDB plans once and not for each row.
 ///
-/// The operation tells only how many rows it has changed. Its filter does not say which version belongs to which row, and need not: no other
-/// row ever has the same.
+/// The operation tells only how many rows it has changed. Its filter does not say which version belongs to which row, and need not: by the
+/// contract of drivers a condition names a version that this very row had, and no other row ever has the same.
 pub fn changes<'a>(writes: impl Iterator<Item = (&'a Partition, &'a Write)>) -> RawDocumentBuf {
     let (mut ids, mut versions, mut rows) = (RawArrayBuf::new(), RawArrayBuf::new(), RawArrayBuf::new());
     for (partition, write) in writes {

@@ -56,9 +56,12 @@ pub trait Database: Send + Sync + 'static {
         consistency: Consistency,
     ) -> StoreResult<Vec<Row>>;
 
-    /// Writes rows of one partition, **each by itself**: one whose condition fails does not hinder the others. Answers in the order
+    /// Writes rows of one partition, **each by itself**: one whose condition fails does not hinder the remaining ones. Answers in the order
     /// of `writes`, in which each key appears at most once. There may be more of them than [`Limits::rows_per_write`]: the driver splits
     /// them.
+    ///
+    /// **A condition names a version that this very row had**, or one that no row has, and never that of another row. So a driver may look for
+    /// many rows by their keys and by the versions of all conditions, without saying which version belongs to which key.
     ///
     /// A row whose write is [`Outcome::Applied`] is durable, and every linearizable or committed read that begins later sees it. An error for
     /// the whole call means the same for every row of it.

@@ -154,7 +154,7 @@ pub struct Write {
 pub enum Condition {
     /// There is no row with this key.
     Absent,
-    /// The row has this version.
+    /// The row has this version, which is never that of another row.
     Is(Version),
     /// None: the last writer wins. Rows that are written in this way never carry positions, and are never written under a condition,
     /// since databases order the two kinds of writes by different clocks.
