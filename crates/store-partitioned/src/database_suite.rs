@@ -15,7 +15,9 @@ macro_rules! database_suite {
             each_write_of_a_call_stands_by_itself
             many_rows_are_written_and_read_at_once
             of_many_changes_at_once_each_has_its_own_condition
+            many_changes_at_once_keep_what_they_do_not_write
             many_changes_at_once_do_not_lose_those_of_other_writers
+            writes_of_every_kind_go_in_one_call
             a_large_row_comes_back
             keys_are_in_the_order_of_their_bytes
             ranges_end_before_their_end_and_at_their_limit
@@ -48,11 +50,17 @@ macro_rules! database_tests {
 pub mod behaviours {
     #![expect(clippy::unwrap_used, reason = "these are tests: a panic is how a behaviour fails")]
 
+    mod many_changes;
+
     use std::sync::Arc;
 
     use futures_util::future::join_all;
     use uuid::Uuid;
 
+    pub use self::many_changes::{
+        many_changes_at_once_do_not_lose_those_of_other_writers, many_changes_at_once_keep_what_they_do_not_write,
+        of_many_changes_at_once_each_has_its_own_condition, writes_of_every_kind_go_in_one_call,
+    };
     use crate::{
         Change, Columns, Condition, Consistency, Database, Index, Outcome, Partition, Positions, Range, Row, Version, Write,
         after,
@@ -243,75 +251,6 @@ pub mod behaviours {
             let range = Range { index, ..Range::all(2_000) };
             let rows = database.range(&partition, &range, Columns::HEAD, Consistency::Committed).await.unwrap();
             assert!(rows.iter().map(|row| &row.head).eq(&keys), "{index:?}");
-        }
-    }
-
-    fn version_of(write: &Write) -> Option<Version> {
-        match &write.change {
-            Change::Put { version, .. } => Some(*version),
-            Change::Delete => None,
-        }
-    }
-
-    /// Rows that stand in an index, as they were inserted.
-    async fn inserted(database: &Subject, partition: &Partition, count: u32) -> Vec<Write> {
-        let insert = |number: u32| {
-            let key = number.to_be_bytes();
-            standing(put(&key, Condition::Absent, b"1"), Index::First, &key)
-        };
-        let writes: Vec<Write> = (0..count).map(insert).collect();
-        assert_eq!(apply(database, partition, writes.clone()).await, vec![true; writes.len()]);
-        writes
-    }
-
-    /// What changes a row after a write of it, and moves it to another position.
-    fn change_after(write: &Write, head: &[u8]) -> Write {
-        let condition = version_of(write).map_or(Condition::Absent, Condition::Is);
-        let change = standing(put(&write.key, condition, head), Index::First, &[&write.key, head].concat());
-        Write { before: positions_of(write), ..change }
-    }
-
-    pub async fn of_many_changes_at_once_each_has_its_own_condition(database: Subject) {
-        let partition = partition();
-        let first = inserted(&database, &partition, 200).await;
-        let mut changes: Vec<Write> = first.iter().map(|write| change_after(write, b"2")).collect();
-        // At the version of another row, at one that no row has, and of a row that is not there.
-        changes[3].condition = changes[4].condition;
-        changes[7].condition = Condition::Is(version());
-        changes[9].key = b"nobody".to_vec();
-        let refused = [3, 7, 9];
-        let applied: Vec<bool> = (0..changes.len()).map(|place| !refused.contains(&place)).collect();
-        assert_eq!(apply(&database, &partition, changes).await, applied);
-        let range = Range::of(Index::First, Vec::new(), None, 1_000);
-        let rows = database.range(&partition, &range, Columns::HEAD, Consistency::Committed).await.unwrap();
-        assert_eq!(rows.len(), first.len());
-        for (place, row) in rows.iter().enumerate() {
-            assert_eq!(row.head, if applied[place] { b"2" } else { b"1" }, "{place}");
-            assert_eq!(row.position, if applied[place] { [&row.key[..], b"2"].concat() } else { row.key.clone() });
-        }
-        assert_eq!(read(&database, &partition, b"nobody").await, None);
-    }
-
-    pub async fn many_changes_at_once_do_not_lose_those_of_other_writers(database: Subject) {
-        let partition = partition();
-        let first = inserted(&database, &partition, 60).await;
-        let writers = (0..4).map(|_| {
-            let (database, partition) = (Arc::clone(&database), partition.clone());
-            let changes: Vec<Write> = first.iter().map(|write| change_after(write, b"2")).collect();
-            tokio::spawn(async move { (changes.clone(), database.write(&partition, changes).await.unwrap()) })
-        });
-        let told: Vec<(Vec<Write>, Vec<Outcome>)> = join_all(writers).await.into_iter().map(Result::unwrap).collect();
-        for (place, write) in first.iter().enumerate() {
-            let row = read(&database, &partition, &write.key).await.unwrap();
-            for (changes, outcomes) in &told {
-                let is_its_own = version_of(&changes[place]) == Some(row.version);
-                match &outcomes[place] {
-                    Outcome::Applied => assert!(is_its_own, "{place}: told that it was applied"),
-                    Outcome::Refused => assert!(!is_its_own, "{place}: told that it was refused"),
-                    // Contention may leave an outcome unknown.
-                    Outcome::Failed(error) => assert!(!error.is_not_done() || !is_its_own, "{place}: {error}"),
-                }
-            }
         }
     }
 
