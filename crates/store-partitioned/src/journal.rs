@@ -70,6 +70,7 @@ impl PartitionedStore {
         }
     }
 
+    /// The first events of a source, at most so many.
     async fn source(
         &self,
         shard: Shard,
@@ -86,9 +87,19 @@ impl PartitionedStore {
             Source::Journal => (layout::journal(shard), None, moments()),
         };
         let columns = if matches!(source, Source::Created) { Columns::NONE } else { Columns::HEAD };
-        let range = Range { index, from, to: Some(to), is_descending: false, limit };
-        let rows = self.database.range(&partition, &range, columns, Consistency::Committed).await?;
-        Ok(rows.iter().filter_map(|row| source.read(row)).flatten().collect())
+        let mut range = Range { index, from, to: Some(to), is_descending: false, limit: source.full_rows(limit) };
+        let mut events: Vec<Read> = Vec::new();
+        loop {
+            let rows = self.database.range(&partition, &range, columns, Consistency::Committed).await?;
+            events.extend(rows.iter().filter_map(|row| source.read(row)).flatten());
+            let Some(last) = rows.last().filter(|_| rows.len() == range.limit && events.len() < limit) else { break };
+            range.from = crate::after(if index.is_some() { last.position.clone() } else { last.key.clone() });
+            // The rows were not full: so many are enough, since each holds an event.
+            range.limit = limit - events.len();
+        }
+        // What is cut off has the position of the last event or a later one, and a page ends before that.
+        events.truncate(limit);
+        Ok(events)
     }
 }
 
@@ -109,6 +120,14 @@ impl StoredEvent {
 }
 
 impl Source {
+    /// How many rows hold so many events, where they are full.
+    const fn full_rows(self, events: usize) -> usize {
+        match self {
+            Self::Created | Self::Ended => events,
+            Self::Journal => events.div_ceil(EVENTS_PER_ROW),
+        }
+    }
+
     /// The events of one row, which all have the same position.
     fn read(self, row: &Row) -> Option<Vec<Read>> {
         Some(match self {
@@ -208,19 +227,40 @@ impl EventStore for PartitionedStore {
 mod tests {
     use std::sync::Arc;
 
-    use domain::SystemClock;
+    use domain::ManualClock;
 
     use super::*;
     use crate::Memory;
 
+    async fn open(memory: &Memory) -> (PartitionedStore, Arc<ManualClock>) {
+        let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1_000_000)));
+        let store = PartitionedStore::open(Arc::new(memory.clone()), clock.clone(), 1).await.unwrap();
+        (store, clock)
+    }
+
+    fn attempted(store: &PartitionedStore, seq: i64) -> (TimerId, Happened) {
+        (TimerId::random_in(store.now(), Shard(0), 1), Happened::Attempted { seq })
+    }
+
+    /// All events, page by page, as a stream reads them.
+    async fn walk(store: &PartitionedStore, limit: usize) -> Vec<(TimerId, Happened)> {
+        let (mut after, until, mut read) = (Timestamp::from_micros(0), store.now(), Vec::new());
+        while after < until {
+            let page = store.events(after, until, limit).await.unwrap();
+            assert!(page.until > after, "a page moves on");
+            read.extend(page.events.into_iter().map(|event| (event.id, event.what)));
+            after = page.until;
+        }
+        read
+    }
+
     #[tokio::test]
     async fn the_events_of_a_call_share_rows_and_come_back_one_by_one() {
         let memory = Memory::default();
-        let store = PartitionedStore::open(Arc::new(memory.clone()), Arc::new(SystemClock::default()), 1).await.unwrap();
+        let (store, _clock) = open(&memory).await;
         let before = memory.rows();
         let numbers = 0..i64::try_from(2 * EVENTS_PER_ROW + 1).unwrap();
-        let happened = |seq| (TimerId::random_in(store.now(), Shard(0), 1), Happened::Attempted { seq });
-        let mut recorded: Vec<(TimerId, Happened)> = numbers.map(happened).collect();
+        let mut recorded: Vec<(TimerId, Happened)> = numbers.map(|seq| attempted(&store, seq)).collect();
         store.record(Shard(0), recorded.clone()).await;
         assert_eq!(memory.rows() - before, 3);
 
@@ -230,5 +270,37 @@ mod tests {
         recorded.sort_by_key(|(id, _)| *id);
         read.sort_by_key(|(id, _)| *id);
         assert_eq!(read, recorded);
+    }
+
+    #[tokio::test]
+    async fn pages_of_any_length_give_every_event_once_and_in_order() {
+        let (store, clock) = open(&Memory::default()).await;
+        let mut recorded = Vec::new();
+        for (count, moment) in [2, 4, 1, 150, 3, 1, 1, 1, 250, 1].into_iter().zip(0..) {
+            clock.advance(Span::from_micros(1));
+            let mut events: Vec<(TimerId, Happened)> = (0..count).map(|_| attempted(&store, moment)).collect();
+            events.sort_by_key(|(id, _)| *id);
+            store.record(Shard(0), events.clone()).await;
+            recorded.extend(events);
+        }
+        for limit in [1, 2, 3, 7, EVENTS_PER_ROW, EVENTS_PER_ROW + 1, 300, 1_000] {
+            assert_eq!(walk(&store, limit).await, recorded, "{limit} at a time");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_event_that_cannot_be_read_costs_no_other_one_of_its_row() {
+        let (store, _clock) = open(&Memory::default()).await;
+        let (first, last) = (attempted(&store, 1), attempted(&store, 2));
+        let damaged = StoredEvent { kind: 99, ..StoredEvent::of(&first) };
+        let stored = vec![StoredEvent::of(&first), damaged, StoredEvent::of(&last)];
+        let key = [&layout::ordered(store.now().as_micros())[..], &store.version().0.to_be_bytes()].concat();
+        let row = store.put(key, Condition::Any, to_json(&stored));
+        assert!(store.write_one(&layout::journal(Shard(0)), row).await.unwrap());
+        let mut expected = vec![first, last];
+        expected.sort_by_key(|(id, _)| *id);
+        for limit in [1, 2, 10] {
+            assert_eq!(walk(&store, limit).await, expected);
+        }
     }
 }
