@@ -19,7 +19,7 @@ use crate::{Address, DEADLINE, MongodbDatabase, deadline, failure::cause};
 /// Unless the URL says otherwise.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const CONNECTIONS_MAX: u32 = 32;
-/// That of MongoDB 8.0, the first one that tells of each write in a batch how it ended.
+/// That of MongoDB 8.0, the first one that tells of each operation of a command how it ended.
 const WIRE_VERSION_MIN: i32 = 25;
 
 /// Why a database cannot be used, with the error that it came from. Never shows a password.

@@ -11,9 +11,10 @@
 //! bytes in hexadecimal digits, which keep their order and which people can read.
 //!
 //! Calls that wait at the same time are gathered (`gather.rs`). All their writes go in one `bulkWrite`, which tells of each operation how it
-//! ended; MongoDB has that since 8.0, which is the oldest that will do. Changes of different rows are one operation (`document.rs`), which
-//! tells how many of them were applied. Where that is not all, the versions of the rows tell which (`write.rs`). A call whose answer is lost
-//! is read back in the same way: no other write has the same version.
+//! ended; MongoDB has that since 8.0, which is the oldest that will do. Changes of different rows share an operation (`document.rs`), which
+//! tells how many of them were applied. Where that is neither all nor none, the versions that the primary has tell which (`answer.rs`): no
+//! other write has the same version. A command whose answer is lost is read back by versions too, but linearizably (`write.rs`): what only
+//! the primary has may be lost with it.
 //!
 //! What is durable and what a read sees follow from what the server is:
 //!
