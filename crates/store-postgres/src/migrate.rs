@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// In order; a migration that was ever released is never changed.
-const MIGRATIONS: [(i32, &str); 11] = [
+const MIGRATIONS: [(i32, &str); 12] = [
     (1, include_str!("../migrations/0001_timers.sql")),
     (2, include_str!("../migrations/0002_attempts_and_keys.sql")),
     (3, include_str!("../migrations/0003_nodes.sql")),
@@ -29,6 +29,7 @@ const MIGRATIONS: [(i32, &str); 11] = [
     (9, include_str!("../migrations/0009_paused.sql")),
     (10, include_str!("../migrations/0010_space.sql")),
     (11, include_str!("../migrations/0011_late_creations.sql")),
+    (12, include_str!("../migrations/0012_recorded_changes.sql")),
 ];
 
 /// Any number that no other program locks in this database.

@@ -25,6 +25,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0009_paused.sql"),
     include_str!("../migrations/0010_space.sql"),
     include_str!("../migrations/0011_late_creations.sql"),
+    include_str!("../migrations/0012_recorded_changes.sql"),
 ];
 
 const KNOWN: i64 = MIGRATIONS.len() as i64;

@@ -37,13 +37,18 @@ WITH wanted AS MATERIALIZED (
         due_at = CASE WHEN h.is_same_time THEN h.next_at END, callback_type = h.callback_type,
         callback_config = h.callback_config, metadata = h.metadata, correlation_id = h.correlation_id,
         retry_policy = h.retry_policy, delivery = h.delivery, fingerprint = h.fingerprint, updated_at = h.updated_at,
-        revision = h.revision, options = h.options, group_name = h.group_name
+        revision = h.revision, options = h.options, group_name = h.group_name, recorded = h.revision
     FROM held h
     WHERE f.id = ANY (ARRAY[h.id]) AND f.revision = h.revision_before
     RETURNING
-        h.shard, h.at, h.id, h.next_at, h.destination, f.created_at,
+        h.shard, h.at, h.id, h.next_at, h.destination, h.revision, f.created_at,
         CASE WHEN h.is_same_time THEN h.attempt ELSE 0 END AS attempt,
         CASE WHEN h.is_same_time THEN h.last_error END AS last_error
+), written AS (
+    -- Here, and not by the trigger, whose function is called for each row. The lock on `due` has given the
+    -- transaction its number.
+    INSERT INTO journal (at, kind, id, seq)
+    SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 2, id, revision FROM changed
 )
 UPDATE due d
 SET at = c.next_at, attempt = c.attempt, last_error = c.last_error, destination = c.destination

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Attempt, Namespace, Next, Shard, Status, TimerId};
+use domain::{Attempt, Namespace, Next, Shard, Status, Timer, TimerId};
 use sqlx::{Connection, Executor, PgConnection};
 use store::{
     Changed, ClaimToken, Created, DueEntry, DueStore, Epoch, Filter, HealthStore, KeyStore, ListQuery, NodeId, Settlement,
@@ -262,6 +262,25 @@ async fn late_creations_by_a_program_of_version_4_are_recorded() {
     assert_eq!(query(late), "", "it was in time");
     query(&CREATE_OF_VERSION_4.replace("000000000009", "000000000010"));
     assert_eq!(query(late), "00000000-0000-7000-8000-000000000010");
+}
+
+/// Nor does it write changes to the journal.
+#[tokio::test]
+async fn changes_by_a_program_of_version_4_are_recorded() {
+    let url = of_version_4();
+    let query = |sql: &str| throwaway::postgres().query(&url, sql);
+    let store = open(&url).await;
+    let recorded = || query("SELECT string_agg(seq::text, ' ' ORDER BY n) FROM journal WHERE kind = 2");
+    let change = "UPDATE definition SET revision = revision + 1 WHERE id::text LIKE '%0001'";
+    let first = store.get(numbered(1)).await.unwrap().unwrap();
+    let revision = first.revision;
+    query(change);
+    assert_eq!(recorded(), format!("{}", revision + 1));
+    let second = Timer { revision: revision + 1, ..first };
+    assert!(matches!(store.update(&second, NOW).await.unwrap(), Changed::Done(_)));
+    assert_eq!(recorded(), format!("{} {}", revision + 1, revision + 2), "by the statement, and not again by the trigger");
+    query(change);
+    assert_eq!(recorded(), format!("{} {} {}", revision + 1, revision + 2, revision + 3));
 }
 
 #[tokio::test]

@@ -1,0 +1,1 @@
+-- Nothing to do: this is about a trigger of PostgreSQL.
