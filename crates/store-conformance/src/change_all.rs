@@ -1,4 +1,4 @@
-//! Many timers changed in one commit.
+//! Many timers changed by one call: in one commit, or each by itself where a store does not promise that.
 
 use std::{collections::HashSet, sync::Arc};
 

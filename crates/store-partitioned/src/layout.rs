@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   timers-<shard>    id ──▶ timer              indexes: standing, created_at, execute_at, group
-//!   journal-<shard>   moment, number ──▶ event
+//!   journal-<shard>   moment, number ──▶ up to a hundred events
 //!   shards            shard ──▶ epoch, owner, former owners
 //!   nodes             node ──▶ what it says of itself, its lease
 //!   keys, operations, stats, nudges, meta
