@@ -58,6 +58,7 @@ export TIMER_BIN=${CARGO_TARGET_DIR:-$PWD/target}/debug/timer
 give_way() { renice -n 10 -p "$BASHPID" >/dev/null; }
 programs() {
   give_way
+  echo "left to make soak: the suites of stores on TiDB, MongoDB, Cassandra and DynamoDB, and most of that on MySQL"
   # Without the promises, which run beside it, and without the examples of the Rust SDK, which scripts/sdk_test.sh runs. Tests with
   # `test = false` in their manifest need servers that are not installed, and are no part of --tests.
   scripts/run_tests.py --except 'server e2e' --except 'client examples' --workspace --locked --lib --bins --examples --tests
