@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 heading() { printf '\n=== %s ===\n' "$1"; }
 
-scripts/need_rust.sh
+scripts/need_rust.sh with-lints
 scripts/setup.sh
 
 heading "simulation"
@@ -23,6 +23,11 @@ if cargo +nightly fuzz --version >/dev/null 2>&1; then
 else
   echo "left out: they need a nightly compiler and cargo-fuzz (see fuzz/README.md)"
 fi
+
+heading "clippy, on what only this builds"
+# What DynamoDB adds, and the tests with `test = false` in their manifest, which are no part of --all-targets.
+cargo clippy --locked --package store-dynamodb --package server --features store-dynamodb/sdk,server/dynamodb --all-targets -- -D warnings
+cargo clippy --locked --workspace --features store-dynamodb/sdk --test 'every_*' -- -D warnings
 
 heading "the whole contract of stores, and promises, on MySQL"
 if [[ -x target/tools/mysql/bin/mysqld ]]; then
