@@ -19,40 +19,14 @@ find_jars() {
 }
 
 fetch_jars() {
-  local work
-  command -v mvn >/dev/null || return 1
-  mkdir -p "$cache"
-  work=$(mktemp --directory "$cache/fetch.XXXXXX")
-  # shellcheck disable=SC2064 # The directory of this run, whatever the variable says later.
-  trap "rm -rf '$work'" EXIT
-  cat >"$work/pom.xml" <<POM
-<project>
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>throwaway</groupId>
-  <artifactId>dynamodb</artifactId>
-  <version>1</version>
-  <dependencies>
-    <dependency>
-      <groupId>com.amazonaws</groupId>
-      <artifactId>DynamoDBLocal</artifactId>
-      <version>$version</version>
-    </dependency>
-  </dependencies>
-</project>
-POM
-  # The engine below it, SQLite, comes as a library beside the jars.
-  mvn --quiet --batch-mode --file "$work/pom.xml" dependency:copy-dependencies -DincludeScope=runtime \
-    "-DoutputDirectory=$work/jars"
-  # Another run may have been faster.
-  mv --no-target-directory "$work/jars" "$cache/$version" 2>/dev/null || true
+  "$(dirname "$0")/maven_jars.sh" com.amazonaws DynamoDBLocal "$version" "$cache/$version"
 }
 
 if find_jars; then
   exit 0
 fi
 if [[ ${1:-} == --fetch ]]; then
-  fetch_jars >&2
-  find_jars && exit 0
+  fetch_jars >&2 && find_jars && exit 0
 fi
 echo "There is no DynamoDB Local $version here: name its jars in DYNAMODB_LOCAL_JARS, or run scripts/dynamodb.sh --fetch, which needs Maven." >&2
 exit 1
