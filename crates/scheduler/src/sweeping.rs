@@ -8,7 +8,7 @@ use crate::{membership::Membership, shared_window::SharedWindow};
 /// How much one sweep reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Depth {
-    /// How many of the oldest entries, over all shards.
+    /// How many of the oldest entries, over all shards that are held.
     oldest: usize,
     /// How many entries a page has that goes on where the last one stopped, and how many pages there are of those.
     page: usize,
@@ -95,7 +95,8 @@ impl Sweeper {
         if from.is_empty() {
             return Ok((0, from));
         }
-        let limit = entries / usize::from(self.store.shards()).max(1);
+        // At least one of each shard: of more shards than entries a sweep would read nothing.
+        let limit = (entries / from.len()).max(1);
         let entries = self.store.due(&from, now, limit).await?;
         Ok((self.take_in(&entries), full_pages(&entries, limit, self.store.shards())))
     }

@@ -35,8 +35,12 @@ impl Rig {
     }
 
     fn new(config: Config) -> Self {
+        Self::on_shards(4, config)
+    }
+
+    fn on_shards(shards: u16, config: Config) -> Self {
         let clock = Arc::new(ManualClock::at(NOW));
-        let model = Arc::new(Model::new(Arc::clone(&clock) as Arc<dyn Clock>, 4));
+        let model = Arc::new(Model::new(Arc::clone(&clock) as Arc<dyn Clock>, shards));
         let store = Arc::new(Faulty::new(Arc::clone(&model)));
         let scheduler = Scheduler::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&clock) as Arc<dyn Clock>, config);
         Self { clock, model, store, scheduler }
@@ -148,6 +152,20 @@ async fn a_lost_nudge_is_repaired_by_the_sweep() {
     assert_eq!(rig.scheduler.sweep_once(&mut SweepPosition::default()).await.unwrap(), 1);
     assert_eq!(rig.claim_ids().await, ids);
     assert_eq!(rig.scheduler.sweep_once(&mut SweepPosition::default()).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_lost_nudge_is_repaired_however_many_shards_there_are() {
+    for shards in [1, 1_024, 1_025, 4_096] {
+        let rig = Rig::on_shards(shards, Config { window_entries_max: 2_000_000, ..Config::default() });
+        rig.scheduler.beat_once().await.unwrap();
+        rig.load_all().await;
+        let ids = rig.create(vec![timer(RECEIVER).due_in(secs(1)).build()]).await;
+        rig.clock.advance(secs(1));
+        let repaired = rig.scheduler.sweep_once(&mut SweepPosition::default()).await.unwrap();
+        assert_eq!(repaired, 1, "{shards} shards");
+        assert_eq!(rig.claim_ids().await, ids, "{shards} shards");
+    }
 }
 
 #[tokio::test]
