@@ -206,6 +206,16 @@ async fn a_timer_canceled_or_moved_in_the_store_is_not_claimed_at_its_old_time()
 }
 
 #[tokio::test]
+async fn a_node_that_holds_thousands_of_shards_reads_ahead_in_all_of_them() {
+    const TIMERS: usize = 200;
+    let rig = Rig::on_shards(4_096, Config::default());
+    rig.create((0..TIMERS).map(|_| timer(RECEIVER).due_in(secs(10)).build()).collect()).await;
+    rig.scheduler.beat_once().await.unwrap();
+    rig.load_all().await;
+    assert_eq!(rig.scheduler.in_memory(), TIMERS);
+}
+
+#[tokio::test]
 async fn a_retry_comes_back_through_memory_at_its_time() {
     let rig = Rig::new(Config::default());
     rig.create(vec![timer(RECEIVER).build()]).await;
