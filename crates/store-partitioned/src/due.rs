@@ -81,12 +81,13 @@ impl PartitionedStore {
             return Ok(());
         }
         let items: Vec<(TimerId, &Claimed)> = ended.iter().map(|claimed| (claimed.entry.id, claimed)).collect();
-        self.change(&items, Columns::HEAD, &|claimed, met| Ok(transition::take_back(claimed, met))).await?;
+        let taken_back = self.change(&items, Columns::HEAD, &|claimed, met| Ok(transition::take_back(claimed, met))).await;
+        // Whatever became of it: what failed may be done, in part or as a whole.
         let entries: Vec<DueEntry> = ended.iter().map(|claimed| claimed.entry).collect();
         if let Err(error) = self.nudge(&entries).await {
             tracing::warn!(%error, timers = entries.len(), "the owner could not be nudged about timers that were taken back");
         }
-        Ok(())
+        taken_back.map(drop)
     }
 
     #[cfg(feature = "testing")]

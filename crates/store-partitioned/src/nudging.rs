@@ -4,10 +4,10 @@ use std::{collections::HashSet, sync::atomic::Ordering, time::Duration};
 
 use domain::{Destination, Span, Timestamp};
 use serde::{Deserialize, Serialize};
-use store::{DueEntry, StoreResult};
+use store::{DueEntry, StoreError, StoreResult};
 
 use crate::{
-    Change, Columns, Condition, Consistency, PartitionedStore, Positions, Range, Write,
+    Change, Columns, Condition, Consistency, Outcome, PartitionedStore, Positions, Range, Write,
     json::{from_json, to_json},
     layout,
     nudge_inbox::NudgeInbox,
@@ -42,7 +42,10 @@ impl PartitionedStore {
         if rows.is_empty() {
             return Ok(());
         }
-        self.database.write(&layout::nudges(), rows).await?;
+        let outcomes = self.database.write(&layout::nudges(), rows).await?;
+        if let Some(error) = outcomes.into_iter().find_map(failure) {
+            return Err(error);
+        }
         self.remove_old_nudges(now).await
     }
 
@@ -100,6 +103,15 @@ impl PartitionedStore {
             }
         }
         Ok(Vec::new())
+    }
+}
+
+/// Why a nudge was not written, or may not have been.
+fn failure(outcome: Outcome) -> Option<StoreError> {
+    match outcome {
+        Outcome::Applied => None,
+        Outcome::Refused => Some(StoreError::Unavailable("a nudge was refused, which has no condition".into())),
+        Outcome::Failed(error) => Some(error),
     }
 }
 

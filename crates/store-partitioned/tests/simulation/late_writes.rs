@@ -1,6 +1,13 @@
-//! A call that is repeated because its outcome is unknown answers what stays true once the writes of the first call arrive.
+//! A call that is repeated because its outcome is unknown answers what stays true once the writes of the first call arrive, and the new
+//! owner is told of what is taken back.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use domain::{Shard, Span, Status, SystemClock, Timestamp};
@@ -13,6 +20,9 @@ use store_partitioned::{Columns, Consistency, Database, Memory, Outcome, Partiti
 
 const SHARD: Shard = Shard(0);
 const TIMERS: &str = "timers-0";
+const NUDGES: &str = "nudges";
+/// In simulated time: far more often than once in it a process looks for nudges.
+const NUDGED_WITHIN: Duration = Duration::from_secs(5);
 /// More writes than any of these tests makes.
 const LAG: usize = 1_000;
 
@@ -22,6 +32,8 @@ struct Slow {
     /// How many writes of timers get through before one is held back; `None` for all.
     passing: Mutex<Option<usize>>,
     held_back: Mutex<Vec<Write>>,
+    /// No nudge is written, and the answer says so row by row.
+    refuses_nudges: AtomicBool,
 }
 
 impl Slow {
@@ -78,6 +90,9 @@ impl Database for Slow {
             self.held_back.lock().unwrap().extend(writes);
             return Err(StoreError::Unknown("held back".into()));
         }
+        if partition.as_str() == NUDGES && self.refuses_nudges.load(Ordering::Relaxed) {
+            return Ok(writes.iter().map(|_| Outcome::Failed(StoreError::Unavailable("planned".into()))).collect());
+        }
         self.memory.write(partition, writes).await
     }
 
@@ -97,7 +112,12 @@ struct Trial {
 
 impl Trial {
     async fn begin() -> Self {
-        let slow = Arc::new(Slow { memory: Memory::default(), passing: Mutex::default(), held_back: Mutex::default() });
+        let slow = Arc::new(Slow {
+            memory: Memory::default(),
+            passing: Mutex::default(),
+            held_back: Mutex::default(),
+            refuses_nudges: AtomicBool::default(),
+        });
         let open = async || {
             let clock = Arc::new(SystemClock::default());
             PartitionedStore::open(Arc::clone(&slow) as _, clock, 1).await.unwrap()
@@ -133,6 +153,11 @@ async fn due(store: &PartitionedStore) -> Vec<DueEntry> {
     store.due(&[ShardCursor { shard: SHARD, after: None }], Timestamp::MAX, 10).await.unwrap()
 }
 
+/// What a node is told of by nudges, soon.
+async fn told(store: &PartitionedStore) -> Vec<DueEntry> {
+    tokio::time::timeout(NUDGED_WITHIN, store.nudged()).await.map(Result::unwrap).unwrap_or_default()
+}
+
 #[tokio::test]
 async fn a_claim_that_was_given_up_is_not_made_later() {
     let trial = Trial::begin().await;
@@ -166,4 +191,27 @@ async fn a_claim_that_was_handed_out_is_not_taken_back_later() {
 
     assert!(matches!(arrived[..], [Outcome::Refused]), "{arrived:?}");
     assert_eq!(trial.status().await, Status::Executing, "no other node may call it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_new_owner_is_told_of_what_is_taken_back_although_the_answer_was_lost() {
+    let trial = Trial::begin().await;
+    trial.slow.memory.set_lag(LAG);
+    trial.take_over().await;
+    trial.slow.hold_back_after(1);
+    trial.first.claim(&trial.claim, &trial.due).await.unwrap_err();
+
+    let arrived = trial.slow.deliver().await;
+
+    assert!(matches!(arrived[..], [Outcome::Applied]), "{arrived:?}");
+    assert_eq!(trial.status().await, Status::Pending);
+    assert_eq!(told(&trial.second).await, trial.due);
+}
+
+#[tokio::test]
+async fn a_nudge_that_was_not_written_is_no_nudge() {
+    let trial = Trial::begin().await;
+    trial.slow.refuses_nudges.store(true, Ordering::Relaxed);
+    let refused = trial.first.nudge(&trial.due).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
 }
