@@ -6,6 +6,8 @@ pub enum Bug {
     /// What must not be handed out stays claimed by a node that knows nothing of it, instead of being taken back to where the new owner
     /// finds it.
     LeftBehind,
+    /// What is taken back is not told to the new owner, whose cursor may have passed it.
+    TakenBackSilently,
     /// The epoch is read from a replica that may be out of date.
     StaleEpoch,
 }

@@ -84,7 +84,9 @@ impl PartitionedStore {
         let taken_back = self.change(&items, Columns::HEAD, &|claimed, met| Ok(transition::take_back(claimed, met))).await;
         // Whatever became of it: what failed may be done, in part or as a whole.
         let entries: Vec<DueEntry> = ended.iter().map(|claimed| claimed.entry).collect();
-        if let Err(error) = self.nudge(&entries).await {
+        if !self.takes_back_silently()
+            && let Err(error) = self.nudge(&entries).await
+        {
             tracing::warn!(%error, timers = entries.len(), "the owner could not be nudged about timers that were taken back");
         }
         taken_back.map(drop)
@@ -101,6 +103,11 @@ impl PartitionedStore {
     }
 
     #[cfg(feature = "testing")]
+    fn takes_back_silently(&self) -> bool {
+        self.bug == Some(crate::Bug::TakenBackSilently)
+    }
+
+    #[cfg(feature = "testing")]
     fn fence_consistency(&self) -> Consistency {
         if self.bug == Some(crate::Bug::StaleEpoch) { Consistency::Eventual } else { Consistency::Linearizable }
     }
@@ -112,6 +119,11 @@ impl PartitionedStore {
 
     #[cfg(not(feature = "testing"))]
     const fn leaves_claims_behind(&self) -> bool {
+        false
+    }
+
+    #[cfg(not(feature = "testing"))]
+    const fn takes_back_silently(&self) -> bool {
         false
     }
 

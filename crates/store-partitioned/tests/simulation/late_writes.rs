@@ -10,13 +10,13 @@ use std::{
 };
 
 use async_trait::async_trait;
-use domain::{Shard, Span, Status, SystemClock, Timestamp};
+use domain::{Shard, Span, Status, SystemClock, TimerId, Timestamp};
 use store::{
     Claim, ClaimToken, DueEntry, DueStore, Member, MembershipStore, NodeId, OnLocked, ShardCursor, ShardLease, StoreError,
     StoreResult, TimerStore,
 };
 use store_conformance::timer;
-use store_partitioned::{Columns, Consistency, Database, Memory, Outcome, Partition, PartitionedStore, Range, Row, Write};
+use store_partitioned::{Bug, Columns, Consistency, Database, Memory, Outcome, Partition, PartitionedStore, Range, Row, Write};
 
 const SHARD: Shard = Shard(0);
 const TIMERS: &str = "timers-0";
@@ -34,6 +34,8 @@ struct Slow {
     held_back: Mutex<Vec<Write>>,
     /// No nudge is written, and the answer says so row by row.
     refuses_nudges: AtomicBool,
+    /// Linearizable reads, such as the verification of a claim, wait while a test holds it.
+    fence: tokio::sync::Mutex<()>,
 }
 
 impl Slow {
@@ -66,6 +68,9 @@ impl Database for Slow {
         columns: Columns,
         consistency: Consistency,
     ) -> StoreResult<Vec<Option<Row>>> {
+        if consistency == Consistency::Linearizable {
+            drop(self.fence.lock().await);
+        }
         self.memory.read(partition, keys, columns, consistency).await
     }
 
@@ -112,17 +117,23 @@ struct Trial {
 
 impl Trial {
     async fn begin() -> Self {
+        Self::begin_with(None).await
+    }
+
+    /// With a bug in the first node.
+    async fn begin_with(bug: Option<Bug>) -> Self {
         let slow = Arc::new(Slow {
             memory: Memory::default(),
             passing: Mutex::default(),
             held_back: Mutex::default(),
             refuses_nudges: AtomicBool::default(),
+            fence: tokio::sync::Mutex::default(),
         });
         let open = async || {
             let clock = Arc::new(SystemClock::default());
             PartitionedStore::open(Arc::clone(&slow) as _, clock, 1).await.unwrap()
         };
-        let (first, second) = (open().await, open().await);
+        let (first, second) = (open().await.with_bug(bug), open().await);
         first.create(vec![timer("http://a.example/").build()]).await.unwrap();
         let shard_leases = take(&first, NodeId(1)).await;
         let due = due(&first).await;
@@ -150,7 +161,11 @@ async fn take(store: &PartitionedStore, node: NodeId) -> Vec<ShardLease> {
 }
 
 async fn due(store: &PartitionedStore) -> Vec<DueEntry> {
-    store.due(&[ShardCursor { shard: SHARD, after: None }], Timestamp::MAX, 10).await.unwrap()
+    due_after(store, None).await
+}
+
+async fn due_after(store: &PartitionedStore, after: Option<(Timestamp, TimerId)>) -> Vec<DueEntry> {
+    store.due(&[ShardCursor { shard: SHARD, after }], Timestamp::MAX, 10).await.unwrap()
 }
 
 /// What a node is told of by nudges, soon.
@@ -191,6 +206,37 @@ async fn a_claim_that_was_handed_out_is_not_taken_back_later() {
 
     assert!(matches!(arrived[..], [Outcome::Refused]), "{arrived:?}");
     assert_eq!(trial.status().await, Status::Executing, "no other node may call it");
+}
+
+/// The new owner reads the shard to its end between the claim of the other node and its verification. Says what it is told of after that.
+async fn told_of_what_is_taken_back_behind_the_cursor(trial: &Trial) -> Vec<DueEntry> {
+    trial.slow.memory.set_lag(LAG);
+    trial.take_over().await;
+    let end = Some((trial.due[0].at, TimerId::LAST));
+    let fence = trial.slow.fence.lock().await;
+    let reading = async {
+        tokio::task::yield_now().await;
+        assert_eq!(trial.status().await, Status::Executing, "it is claimed, and not verified yet");
+        assert!(due(&trial.second).await.is_empty(), "there is nothing to read before the end");
+        drop(fence);
+    };
+    let (claimed, ()) = tokio::join!(trial.first.claim(&trial.claim, &trial.due), reading);
+    assert!(claimed.unwrap().is_empty(), "its shard has another owner");
+    assert_eq!(trial.status().await, Status::Pending);
+    assert!(due_after(&trial.second, end).await.is_empty(), "the cursor has passed it");
+    told(&trial.second).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_new_owner_is_told_of_what_is_taken_back_behind_its_cursor() {
+    let trial = Trial::begin().await;
+    assert_eq!(told_of_what_is_taken_back_behind_the_cursor(&trial).await, trial.due);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_taken_back_silently_is_found_by_that_test() {
+    let trial = Trial::begin_with(Some(Bug::TakenBackSilently)).await;
+    assert!(told_of_what_is_taken_back_behind_the_cursor(&trial).await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
