@@ -23,7 +23,7 @@ browser: ## the console in Chromium on both stores, with what is built; part of 
 fault: ## the fault suite for about an hour and a half; FAULT_SCALE=1 is what `make test` runs of it
 	@scripts/fault.sh
 
-soak: ## several hours on an idle machine: faults at scale, 100,000 seeds, load, size and every limit of time as promised
+soak: ## several hours on an idle machine: faults at scale, 105,000 seeds, load, size and every limit of time as promised
 	@scripts/soak.sh
 
 bench: ## measure both stores in ten minutes and write bench/results/; BENCH_PENDING=5000000 for more pending timers

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What takes too long for every change, or means something on an idle machine only: the fault suite at scale, 100,000 seeds of the
-# simulation, ten minutes of each fuzz target, the tests that measure or need minutes of load or gigabytes of disk, and every limit
-# of time as it is written down (SOAK=1, see crates/server/tests/e2e/rig/tolerance.rs), on an optimised build. Several hours.
+# simulation, 5,000 of that between the single writes of a partitioned database, ten minutes of each fuzz target, the tests that
+# measure or need minutes of load or gigabytes of disk, and every limit of time as it is written down (SOAK=1, see
+# crates/server/tests/e2e/rig/tolerance.rs), on an optimised build. Several hours.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,6 +13,9 @@ scripts/setup.sh
 
 heading "simulation"
 SIM_SEEDS=${SIM_SEEDS:-100000} cargo test --locked --package engine --test simulation -- --nocapture
+
+heading "simulation of a partitioned database"
+SIM_SEEDS=${PARTITIONED_SIM_SEEDS:-5000} cargo test --locked --package store-partitioned --test simulation -- --nocapture
 
 heading "fuzz targets"
 if cargo +nightly fuzz --version >/dev/null 2>&1; then
