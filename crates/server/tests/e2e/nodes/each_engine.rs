@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
+
 use crate::{
     history::{Fault, Mixture},
     rig::{Backend, LEASE_MICROS, Link, Nodes, Receiver, Reply, blocking, heavy, now, scaled, wait_for_wall, wait_until_shared},
@@ -80,7 +82,13 @@ async fn a_node_that_was_paused_for_longer_than_its_lease_is_fenced(name: &'stat
     nodes.stop().await;
 }
 
-async fn answers_that_are_lost_make_no_timer_and_no_call_twice(name: &'static str, new: NewDatabase, load: Mixture) {
+/// `lost_answers` is the metric that counts them.
+async fn answers_that_are_lost_make_no_timer_and_no_call_twice(
+    name: &'static str,
+    new: NewDatabase,
+    load: Mixture,
+    lost_answers: &'static str,
+) {
     let _machine = heavy().await;
     let Some(backend) = blocking(new) else { return };
     let receiver = Receiver::replying(|_| Reply::OkAfter(CALL_TIME));
@@ -97,13 +105,16 @@ async fn answers_that_are_lost_make_no_timer_and_no_call_twice(name: &'static st
     }
     trial.wait_for_calls(50).await;
     let (nodes, outcome) = trial.finish().await;
-    println!("{name}: {cuts} times, then the connections cut");
+    let clients = nodes.clients();
+    let lost: f64 = join_all(clients.iter().map(|client| client.metric_sum(lost_answers))).await.iter().sum();
+    println!("{name}: {cuts} times, then the connections cut: {lost_answers} is {lost}");
     assert_eq!(outcome.summary.repeated, 0, "{}", outcome.summary);
+    assert!(lost > 0.0, "no answer was lost: {lost_answers} is {lost}");
     nodes.stop().await;
 }
 
 macro_rules! on_each_engine {
-    ($($(#[$build:meta])* mod $module:ident: $name:literal, $new:path, $load:expr;)+) => {$(
+    ($($(#[$build:meta])* mod $module:ident: $name:literal, $new:path, $load:expr, $lost_answers:literal;)+) => {$(
         $(#[$build])*
         mod $module {
             use crate::{nodes::each_engine, rig::Backend};
@@ -125,17 +136,18 @@ macro_rules! on_each_engine {
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn answers_that_are_lost_make_no_timer_and_no_call_twice() {
                 let name = concat!("lost answers of ", $name);
-                each_engine::answers_that_are_lost_make_no_timer_and_no_call_twice(name, $new, $load).await;
+                each_engine::answers_that_are_lost_make_no_timer_and_no_call_twice(name, $new, $load, $lost_answers).await;
             }
         }
     )+};
 }
 
+// SQL databases do not count answers by themselves, but the sessions that are given up because a statement had none.
 on_each_engine! {
-    mod on_mariadb: "MariaDB", Backend::new_mariadb, crate::history::Mixture::default();
-    mod on_mysql: "MySQL", Backend::mysql, crate::history::Mixture::default();
-    mod on_mongodb: "MongoDB", Backend::mongodb, crate::history::Mixture::default();
-    mod on_cassandra: "Cassandra", Backend::cassandra, each_engine::CASSANDRA_LOAD;
+    mod on_mariadb: "MariaDB", Backend::new_mariadb, crate::history::Mixture::default(), "timer_mysql_sessions_discarded_total";
+    mod on_mysql: "MySQL", Backend::mysql, crate::history::Mixture::default(), "timer_mysql_sessions_discarded_total";
+    mod on_mongodb: "MongoDB", Backend::mongodb, crate::history::Mixture::default(), "timer_mongodb_unknown_total";
+    mod on_cassandra: "Cassandra", Backend::cassandra, each_engine::CASSANDRA_LOAD, "timer_cassandra_unknown_total";
     #[cfg(feature = "dynamodb")]
-    mod on_dynamodb: "DynamoDB", Backend::dynamodb, each_engine::DYNAMODB_LOAD;
+    mod on_dynamodb: "DynamoDB", Backend::dynamodb, each_engine::DYNAMODB_LOAD, "timer_dynamodb_unknown_total";
 }
