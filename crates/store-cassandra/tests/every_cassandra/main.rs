@@ -14,6 +14,7 @@ mod conformance;
 mod gaps;
 mod guarded;
 mod outages;
+mod proxy;
 mod rates;
 mod setup;
 
