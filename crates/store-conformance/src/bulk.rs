@@ -1,10 +1,14 @@
 //! Finding and canceling many timers at once, and trying a failed one again.
 
-use domain::{Event, Namespace, Next, Status, Timer, TimerId};
-use store::{Changed, Filter, ListQuery};
+use std::{collections::BTreeMap, sync::Arc};
+
+use domain::{Event, Group, Namespace, Next, Status, Timer, TimerId};
+use store::{Changed, Filter, ListQuery, Promise};
 
 use crate::{
-    Fixture, NOW, Stage, ahead, secs,
+    Fixture, NOW, Stage, ahead,
+    fixture::skip,
+    secs,
     stage::{entry, entry_at},
     timer,
 };
@@ -78,6 +82,29 @@ pub async fn a_thousand_timers_are_canceled_at_once(fixture: impl Fixture) {
     assert!(stage.store.cancel_all(&all, NOW).await.unwrap().iter().all(|canceled| *canceled));
     let filter = Filter { status: vec![Status::Canceled], ..Filter::default() };
     assert_eq!(stage.store.count(&filter, store::SEARCH_BUDGET).await.unwrap(), 1_000);
+}
+
+pub async fn a_reader_beside_a_bulk_cancel_sees_all_of_it_or_nothing(fixture: impl Fixture) {
+    const TIMERS: u64 = 1_000;
+    let stage = Stage::set(&fixture).await;
+    if stage.store.lacks().contains(&Promise::BulkChangesInOneCommit) {
+        return skip("a_reader_beside_a_bulk_cancel_sees_all_of_it_or_nothing", "the store changes each timer by itself");
+    }
+    let drafts = (0..TIMERS).map(|number| timer("http://a.example/").numbered(number).group("g")).collect();
+    let all: Vec<TimerId> = stage.create_new(drafts).await.iter().map(Timer::id).collect();
+    let store = Arc::clone(&stage.store);
+    let canceling = tokio::spawn(async move { store.cancel_all(&all, NOW).await.unwrap() });
+    let (namespace, group) = (Namespace::parse("default").unwrap(), Group::parse("g").unwrap());
+    let all_are = |status: Status| BTreeMap::from([(status, TIMERS)]);
+    loop {
+        let is_over = canceling.is_finished();
+        let counted = stage.store.count_group(&namespace, &group).await.unwrap().by_status;
+        assert!(counted == all_are(Status::Canceled) || (!is_over && counted == all_are(Status::Pending)), "{counted:?}");
+        if is_over {
+            break;
+        }
+    }
+    assert!(canceling.await.unwrap().iter().all(|is_canceled| *is_canceled));
 }
 
 pub async fn a_failed_timer_can_be_tried_again(fixture: impl Fixture) {

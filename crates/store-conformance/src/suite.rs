@@ -236,6 +236,7 @@ macro_rules! behaviours {
                 every_condition_of_a_filter_must_hold
                 of_many_those_that_are_pending_or_paused_are_canceled
                 a_thousand_timers_are_canceled_at_once
+                a_reader_beside_a_bulk_cancel_sees_all_of_it_or_nothing
                 a_failed_timer_can_be_tried_again
                 only_what_has_failed_is_tried_again
             }

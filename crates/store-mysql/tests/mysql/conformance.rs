@@ -91,6 +91,7 @@ mod mysql {
         bulk {
             a_key_prefix_is_taken_literally
             a_thousand_timers_are_canceled_at_once
+            a_reader_beside_a_bulk_cancel_sees_all_of_it_or_nothing
         }
         stats {
             pending_timers_are_counted_by_namespace
