@@ -55,7 +55,7 @@ cargo test --workspace --locked --no-run
 export TIMER_BIN=${CARGO_TARGET_DIR:-$PWD/target}/debug/timer
 
 # Nice to the promises, whose limits of time are those of users: half of what the promises do is to wait.
-give_way() { renice -n 10 -p "$BASHPID" >/dev/null; }
+give_way() { renice -n 5 -p "$BASHPID" >/dev/null; }
 programs() {
   give_way
   echo "left to make soak: the suites of stores on TiDB, MongoDB, Cassandra and DynamoDB, and most of that on MySQL"
