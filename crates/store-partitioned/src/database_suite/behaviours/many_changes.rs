@@ -48,7 +48,7 @@ pub async fn of_many_changes_at_once_each_has_its_own_condition(database: Subjec
     assert!(one(&database, &partition, change_after(&first[3], b"3")).await);
     changes[7].condition = Condition::Is(version());
     changes[9].condition = Condition::Is(version());
-    changes[9].key = b"nobody".to_vec();
+    changes[9].key = b"absent".to_vec();
     let head = |place: usize| match place {
         3 => b"3",
         7 | 9 => b"1",
@@ -64,7 +64,7 @@ pub async fn of_many_changes_at_once_each_has_its_own_condition(database: Subjec
         assert_eq!(row.head, head, "{place}");
         assert_eq!(row.position, if head == b"1" { row.key.clone() } else { [&row.key[..], head].concat() });
     }
-    assert_eq!(read(&database, &partition, b"nobody").await, None);
+    assert_eq!(read(&database, &partition, b"absent").await, None);
 }
 
 pub async fn many_changes_at_once_keep_what_they_do_not_write(database: Subject) {
