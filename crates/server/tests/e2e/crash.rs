@@ -9,7 +9,7 @@ use crate::{
 
 /// On PostgreSQL each costs a few seconds: a dead node's shards have no owner until its lease has run out.
 const KILLS: usize = 20;
-const KILLS_IN_A_BUILD: usize = 6;
+const KILLS_IN_A_BUILD: usize = 4;
 /// How many calls of one tenant to one destination may be in flight, of which there is only one each here, and as many again that
 /// are over and not on record.
 const IN_FLIGHT: usize = 2 * 256;

@@ -17,7 +17,7 @@ use super::{
     Act, History,
     order::{self, Status},
 };
-use crate::rig::{Answer, Client, callback_to, instant, micros, now};
+use crate::rig::{Answer, Client, by_tier, callback_to, instant, micros, now};
 
 const CALLERS: usize = 8;
 
@@ -53,7 +53,7 @@ pub struct Mixture {
 
 impl Default for Mixture {
     fn default() -> Self {
-        Self { creates_per_second: 200, due_within: Duration::from_secs(2), repeats_creates: false }
+        Self { creates_per_second: by_tier(200, 100), due_within: Duration::from_secs(2), repeats_creates: false }
     }
 }
 
