@@ -137,7 +137,7 @@ def look(browser, free_windows):
 
 
 @pytest.fixture(scope="session")
-def standing(browser, seeds):
+def standing(browser, seeds, store):
     """The viewer of a key, whose browser stays open from one page to the next."""
     viewers: dict[str, Viewer] = {}
 
@@ -145,7 +145,8 @@ def standing(browser, seeds):
         if rights not in viewers:
             # What is live is the same for all of them, and costs a poll of the service for each page.
             window = Window(browser, live=rights == RIGHTS[0])
-            axe.put_into(window.context)
+            if axe.is_for(store):
+                axe.put_into(window.context)
             viewers[rights] = Viewer(window, seeds.service, seeds.cookies[rights])
         viewers[rights].forget()
         return viewers[rights]

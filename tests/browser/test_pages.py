@@ -1,6 +1,5 @@
-"""Every page, for every viewer, in both themes."""
+"""Every page, for every viewer; on the stores that axe looks at, in both themes."""
 
-import os
 from urllib.parse import urlsplit
 
 import pytest
@@ -11,8 +10,6 @@ from rig.room import scrolled_sideways
 from rig.service import ADMINISTRATOR, STORES
 
 KNOWN = {page.name: page for page in PAGES}
-# On which stores pages are held to the rules of accessibility. They are written alike on all: a build asks on one, `make soak` on each.
-JUDGED = STORES if os.environ.get("SOAK") == "1" else STORES[:1]
 # How many headings of the first level a page has, and what of it is inline.
 MARKUP = """() => [document.querySelectorAll("h1").length,
   [...document.querySelectorAll("script:not([src]), style, [style], [onclick], [onload], [onerror], [onsubmit]")]
@@ -37,7 +34,7 @@ def test_a_page_is_accessible_silent_its_own_and_fits_its_window(name, rights, s
     answer = viewer.open(page.path(seeds))
     assert answer.status == 200, answer.text()[:2_000]
     check_markup(viewer.page)
-    if store in JUDGED:
+    if axe.is_for(store):
         # Every row and every bar is looked at once, and each of the two ways to the dark theme on every page.
         is_first = rights == "administrator" and store == STORES[0]
         broken = axe.violations_in_both_themes(viewer.page, is_named=rights == "scoped", is_whole=is_first)
@@ -47,13 +44,12 @@ def test_a_page_is_accessible_silent_its_own_and_fits_its_window(name, rights, s
     viewer.check()
 
 
-@pytest.mark.one_store
 @pytest.mark.parametrize("dialog", DIALOGS, ids=lambda dialog: dialog.name)
-def test_an_open_dialog_is_accessible(dialog, seeds, standing):
+def test_an_open_dialog_is_accessible(dialog, seeds, store, standing):
     viewer = standing("administrator")
     viewer.open(dialog.path(seeds))
     dialog.open(viewer.page)
-    broken = axe.violations_in_both_themes(viewer.page)
+    broken = axe.violations_in_both_themes(viewer.page) if axe.is_for(store) else []
     assert not broken, "\n".join(broken)
     assert not scrolled_sideways(viewer.page)
     viewer.check()
@@ -149,7 +145,7 @@ def test_an_empty_service_is_accessible(store, start, look):
         viewer = look(service, service.log_in(key), live=not access)
         for path in EMPTY if rights == "administrator" else EMPTY[:-2]:
             assert viewer.open(path).status == 200, path
-            broken = axe.violations_in_both_themes(viewer.page) if store in JUDGED else []
+            broken = axe.violations_in_both_themes(viewer.page) if axe.is_for(store) else []
             assert not broken, f"{rights} {path}: {broken}"
             if rights == "administrator":
                 assert not scrolled_sideways(viewer.page), path

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from playwright.sync_api import BrowserContext, Page
 
+from .service import STORES
+
 HOME = Path(os.environ.get("AXE_HOME", Path(__file__).resolve().parents[3] / "target/tools/axe"))
 # Rows and bars beyond the first few have the markup of those before them.
 REPEATED = "tbody tr:nth-child(n + 7), svg a:nth-of-type(n + 4)"
@@ -16,6 +18,11 @@ def source() -> str:
     path = HOME / "axe.min.js"
     assert path.exists(), f"{path} is missing: scripts/setup.sh fetches it"
     return path.read_text(encoding="utf-8")
+
+
+def is_for(store: str) -> bool:
+    """Whether the pages of every viewer are judged on this store. They are written alike on all: in a build one will do."""
+    return store == STORES[0] or os.environ.get("SOAK") == "1"
 
 
 def put_into(context: BrowserContext):
