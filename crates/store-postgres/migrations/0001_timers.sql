@@ -16,7 +16,7 @@ CREATE TABLE definition (
     created_at      bigint NOT NULL,
     updated_at      bigint NOT NULL,
     revision        bigint NOT NULL,
-    -- Byte order: nobody reads these sorted, and the rules of a language make every comparison dear.
+    -- Byte order: no query reads these sorted, and the rules of a language make every comparison dear.
     namespace       text   NOT NULL COLLATE "C",
     key             text   COLLATE "C",
     callback_type   text   NOT NULL COLLATE "C",

@@ -1,4 +1,4 @@
--- What is remembered of attempts, and who may come in. Only new tables: nobody who still runs the version before has to wait.
+-- What is remembered of attempts, and who may come in. Only new tables: no node of the version before has to wait.
 
 -- The last few attempts of each timer. `seq` counts on through all its lives; `number` starts over with each due time.
 CREATE TABLE attempt (

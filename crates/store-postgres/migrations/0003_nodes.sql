@@ -1,6 +1,6 @@
 -- Nodes live, and shards are held as long as their owner does. A program of the version before cannot go on beside this one.
 
--- Nobody may take or renew a shard by the old rules while its owner is carried over.
+-- No node may take or renew a shard by the old rules while its owner is carried over.
 LOCK TABLE shard IN ACCESS EXCLUSIVE MODE;
 
 -- Each row is written several times a second: on its page (nothing that changes is indexed), which has room for many versions.

@@ -1,5 +1,5 @@
 -- Lists by time go along the tables that are clustered by it, so that a create writes to one place in the order of time, not to
--- two. What a timer is counted by stands beside it, so that nobody has to look for its definition.
+-- two. What a timer is counted by stands beside it, so that no search has to look for its definition.
 
 -- `execute_at` is only there while it is another time than `at`: before a retry. `namespace` is NULL for the default one.
 ALTER TABLE due ADD COLUMN execute_at INTEGER;
