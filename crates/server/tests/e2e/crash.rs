@@ -14,7 +14,7 @@ const KILLS_IN_A_BUILD: usize = 4;
 /// are over and not on record.
 const IN_FLIGHT: usize = 2 * 256;
 /// Every call takes a moment, so that a kill always finds some under way.
-const CALL_TIME: Duration = Duration::from_millis(15);
+const CALL_TIME: Duration = Duration::from_millis(30);
 const TAKE_OVER: Duration = Duration::from_secs(15);
 const DRAIN: Duration = Duration::from_secs(60);
 
@@ -27,7 +27,7 @@ async fn what_was_acknowledged_survives_kills_at_random_under_load(backend: Back
     let history = Arc::new(History::new(CALL_TIME));
     let (mut chance, count) = (Chance::new("kills under load"), by_tier(KILLS, KILLS_IN_A_BUILD));
     let apis = Apis::new(vec![service.client()]);
-    let load = Load::start(&apis, receiver.url("/crash"), &history, Mixture::default(), chance.seed());
+    let load = Load::start(&apis, receiver.url("/crash"), &history, Mixture::dense(), chance.seed());
 
     let mut kills = Vec::new();
     for _ in 0..count {
@@ -44,8 +44,7 @@ async fn what_was_acknowledged_survives_kills_at_random_under_load(backend: Back
     history.read_back(&service.client()).await;
     let summary = history.check(&receiver.calls(), &kills);
     println!("{}: {count} kills: {summary}", backend.name());
-    assert!(summary.repeated <= count * IN_FLIGHT, "{summary}");
-    assert!(summary.created > 10 * count, "too little load to mean anything: {summary}");
+    assert!((1..=count * IN_FLIGHT).contains(&summary.repeated), "what was under way at the kills is called again: {summary}");
     assert!(summary.canceled > 0 && summary.updated > 0, "{summary}");
     service.stop().await;
 }

@@ -19,7 +19,8 @@ use crate::{
 
 const SOON: Duration = Duration::from_secs(10);
 const BURST: usize = 10_000;
-const BURST_IN_A_BUILD: usize = 3_000;
+/// More than the permits of a service, and than what it records at once.
+const BURST_IN_A_BUILD: usize = 5_000;
 const BURST_DRAINED_WITHIN: Duration = Duration::from_secs(60);
 const REGISTERED_AT_ONCE: usize = 48;
 /// The server that hangs is given these, all at once, and HTTP receivers the others, one after another.

@@ -13,7 +13,7 @@ use crate::rig::{
 
 const SOON: Duration = Duration::from_secs(15);
 /// Less would mean that most of the description was not understood.
-const REQUESTS_MIN: u64 = 1_000;
+const REQUESTS_MIN: u64 = 4_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_answer_is_as_the_openapi_document_says() {

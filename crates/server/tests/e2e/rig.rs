@@ -20,7 +20,7 @@ mod tolerance;
 use std::{future::Future, time::Duration};
 
 pub use backend::{Backend, Finished, Pending};
-pub use chance::{Chance, scaled};
+pub use chance::{Chance, at_scale, scaled};
 pub use client::{Answer, Client, callback_to, stored_at, told_to};
 pub use clock::{instant, micros, now, wait_for_wall};
 pub use collector::Collector;

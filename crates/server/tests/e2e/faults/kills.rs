@@ -9,7 +9,7 @@ use crate::{
     history::{Fault, Mixture},
     lateness::Lateness,
     rig::{
-        Call, Client, LEASE_MICROS, Nodes, Receiver, Reply, SHARDS, by_tier, eventually, heavy, micros, now, scaled, shard_of,
+        Call, Client, LEASE_MICROS, Nodes, Receiver, Reply, SHARDS, at_scale, eventually, heavy, micros, now, scaled, shard_of,
         tolerated, wait_until_shared,
     },
     trial::Trial,
@@ -73,7 +73,7 @@ async fn timers_of_a_node_that_was_killed_fire_again_within_seconds() {
 
     let mut kills = Vec::new();
     let mut back_at: Vec<Option<tokio::time::Instant>> = vec![None; NODES];
-    for _ in 0..scaled(by_tier(6, 4)) {
+    for _ in 0..scaled(at_scale(6, 4)) {
         start_again(&mut trial, &mut back_at).await;
         trial.wait_for_calls(20).await;
         let pause = trial.chance.millis(0..700);
@@ -138,8 +138,7 @@ async fn a_node_that_comes_back_at_once_under_its_old_name_is_another_one() {
     let _machine = heavy().await;
     let receiver = Receiver::replying(|_| Reply::OkAfter(CALL_TIME));
     let mut trial = Trial::start("names used again", Nodes::start(NODES).await, receiver, CALL_TIME);
-    // So many that some are under way at every kill.
-    trial.load(Mixture { creates_per_second: 200, ..Mixture::default() });
+    trial.load(Mixture::dense());
 
     for _ in 0..scaled(2) {
         trial.wait_for_calls(50).await;

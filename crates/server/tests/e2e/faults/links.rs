@@ -13,6 +13,7 @@ use crate::{
 
 const NODES: usize = 3;
 const CALL_TIME: Duration = Duration::from_millis(50);
+const SESSIONS_GIVEN_UP: &str = "timer_postgres_sessions_discarded_total";
 const MISSING_TIMER: &str = "/timers/00000000-0000-7000-8000-000000000000";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -31,7 +32,10 @@ async fn answers_of_the_database_that_are_lost_make_no_timer_and_no_call_twice()
     trial.wait_for_calls(50).await;
     let cuts = scaled(30);
     let (nodes, outcome) = trial.finish().await;
-    println!("answers lost: {cuts} times, then the connections cut");
+    let clients = nodes.clients();
+    let given_up: f64 = join_all(clients.iter().map(|client| client.metric_sum(SESSIONS_GIVEN_UP))).await.iter().sum();
+    println!("answers lost: {cuts} times, then the connections cut: {given_up} sessions were given up");
+    assert!(given_up > 0.0, "no answer was lost");
     assert_eq!(outcome.summary.repeated, 0, "{}", outcome.summary);
     assert!(outcome.summary.unanswered < outcome.summary.created / 10, "repeated creates find their timer: {}", outcome.summary);
     nodes.stop().await;

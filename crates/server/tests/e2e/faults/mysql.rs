@@ -64,7 +64,7 @@ async fn kill_services(backend: Backend, kills: usize) {
     println!("{name}: kill -9 of a service");
     let nodes = Nodes::start_on(backend, Vec::new(), NODES).await;
     let mut trial = Trial::start("kill -9 of services", nodes, receiver, CALL_TIME);
-    trial.load(Mixture::default());
+    trial.load(Mixture::dense());
 
     for _ in 0..kills {
         trial.wait_for_calls(20).await;
@@ -79,8 +79,8 @@ async fn kill_services(backend: Backend, kills: usize) {
         trial.nodes.wait_until_shared(NODES).await;
     }
     let (nodes, outcome) = trial.finish().await;
-    assert!(outcome.summary.repeated <= kills * IN_FLIGHT, "{}", outcome.summary);
-    assert!(outcome.summary.created > 20 * kills, "too little load to mean anything: {}", outcome.summary);
+    let repeated = outcome.summary.repeated;
+    assert!((1..=kills * IN_FLIGHT).contains(&repeated), "what was under way is called again: {}", outcome.summary);
     nodes.stop().await;
 }
 

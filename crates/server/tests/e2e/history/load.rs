@@ -17,7 +17,7 @@ use super::{
     Act, History,
     order::{self, Status},
 };
-use crate::rig::{Answer, Client, by_tier, callback_to, instant, micros, now};
+use crate::rig::{Answer, Client, at_scale, callback_to, instant, micros, now};
 
 const CALLERS: usize = 8;
 
@@ -53,7 +53,14 @@ pub struct Mixture {
 
 impl Default for Mixture {
     fn default() -> Self {
-        Self { creates_per_second: by_tier(200, 100), due_within: Duration::from_secs(2), repeats_creates: false }
+        Self { creates_per_second: at_scale(200, 100), due_within: Duration::from_secs(2), repeats_creates: false }
+    }
+}
+
+impl Mixture {
+    /// So many creates that a kill finds some calls under way.
+    pub fn dense() -> Self {
+        Self { creates_per_second: 200, ..Self::default() }
     }
 }
 

@@ -2,6 +2,8 @@ use std::{ops::Range, time::Duration};
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
+use super::by_tier;
+
 /// What a test leaves to chance. It comes from one seed, which stands in the output of a test that fails: `FAULT_SEED` repeats its
 /// choices, though not the times of the machine.
 pub struct Chance {
@@ -51,6 +53,14 @@ impl Chance {
 
 /// How many there are to be, for a number that fits a build.
 pub fn scaled(count: usize) -> usize {
-    let scale = std::env::var("FAULT_SCALE").ok().map(|scale| scale.parse::<usize>().expect("FAULT_SCALE is a number"));
-    count * scale.unwrap_or(1)
+    count * fault_scale().unwrap_or(1)
+}
+
+/// What is meant for faults at scale, which are a part of `make soak`, or what is meant for a build.
+pub fn at_scale<T>(soak: T, build: T) -> T {
+    if fault_scale().is_some() { soak } else { by_tier(soak, build) }
+}
+
+fn fault_scale() -> Option<usize> {
+    std::env::var("FAULT_SCALE").ok().map(|scale| scale.parse().expect("FAULT_SCALE is a number"))
 }
