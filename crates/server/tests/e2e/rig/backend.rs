@@ -144,7 +144,7 @@ impl Backend {
     }
 
     pub fn postgres() -> Self {
-        Self::postgres_at(throwaway::postgres().create_database())
+        Self::on(Postgres::with_tables())
     }
 
     /// A database of a server that the test has for itself.
