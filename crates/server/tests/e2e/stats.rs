@@ -30,7 +30,11 @@ async fn data(client: &Client, path: &str) -> Value {
 
 /// The sum of a field over all buckets.
 async fn sum(client: &Client, path: &str, field: &str) -> u64 {
-    let data = data(client, path).await;
+    // On a busy machine the time for counting may be over before all shards are counted.
+    let data = eventually("all shards are counted", SOON, async || {
+        Some(data(client, path).await).filter(|data| data["pending_is_estimate"] != true)
+    })
+    .await;
     data["buckets"].as_array().expect("buckets").iter().map(|bucket| bucket[field].as_u64().expect("a number")).sum()
 }
 

@@ -186,26 +186,30 @@ impl Client {
 
     /// How many timers there are in this status.
     pub async fn count(&self, status: &str) -> u64 {
-        self.total(&format!("status={status}")).await
+        self.total(&format!("status={status}")).await.expect("the store is available")
     }
 
-    async fn total(&self, filter: &str) -> u64 {
+    /// `None` while the store is not available.
+    async fn total(&self, filter: &str) -> Option<u64> {
         let answer = self.get(&format!("/timers/count?{filter}")).await;
+        if answer.status == 503 {
+            return None;
+        }
         assert_eq!(answer.status, 200, "{}", answer.text);
-        answer.json()["data"]["total"].as_u64().expect("a total")
+        Some(answer.json()["data"]["total"].as_u64().expect("a total"))
     }
 
     /// Returns once no timer is pending or executing any more, so that no further call can come.
     pub async fn wait_until_finished(&self, limit: Duration) {
         super::eventually("no timer is pending or executing any more", limit, async || {
-            if self.count("pending").await > 0 || self.count("executing").await > 0 {
+            if self.total("status=pending").await? > 0 || self.total("status=executing").await? > 0 {
                 return None;
             }
             // One that is retried may have been each of the two while the other was counted. Larger totals may be estimates.
-            let all = self.total("").await;
+            let all = self.total("").await?;
             let mut finished = 0;
             for status in ["completed", "failed", "canceled", "expired"] {
-                finished += self.count(status).await;
+                finished += self.total(&format!("status={status}")).await?;
             }
             (finished >= all || all > 50_000).then_some(())
         })
