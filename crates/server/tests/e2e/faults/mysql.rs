@@ -81,6 +81,7 @@ async fn kill_services(backend: Backend, kills: usize) {
     let (nodes, outcome) = trial.finish().await;
     let repeated = outcome.summary.repeated;
     assert!((1..=kills * IN_FLIGHT).contains(&repeated), "what was under way is called again: {}", outcome.summary);
+    assert!(outcome.summary.created > 20 * kills, "too little load to mean anything: {}", outcome.summary);
     nodes.stop().await;
 }
 
