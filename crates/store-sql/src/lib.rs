@@ -35,6 +35,8 @@ pub use driver::{Driver, NoSession};
 pub use failure::{Failure, Verdict};
 pub use portions::portions;
 pub use rows::{Row, Standing, cursor, timer, timer_or_complaint};
-pub use search::{Answer, Count, FEW, Few, Finder, Line, List, Source, Tally, has_large_texts};
+pub use search::{
+    Answer, CLAIMED_AHEAD_MICROS, Count, EXECUTING_LOOKED_AT_MAX, FEW, Few, Finder, Line, List, Source, Tally, has_large_texts,
+};
 pub use shard_portions::ShardPortions;
 pub use statement::Statement;

@@ -23,10 +23,10 @@ use std::future::Future;
 use domain::{Callback, Namespace, TimerId};
 use store::{Candidate, Cursor, Filter, ListQuery, Page, Summary};
 
-use self::pace::Pace;
+use self::{count::is_few_likely, pace::Pace};
 pub use self::{
     count::{Count, Tally},
-    source::{FEW, Few, Source},
+    source::{CLAIMED_AHEAD_MICROS, EXECUTING_LOOKED_AT_MAX, FEW, Few, Source},
 };
 use crate::{
     Call, Driver, Failure,
@@ -164,7 +164,9 @@ impl<F: Finder> Call<F::Driver> for List<F> {
                 break;
             }
             // Mostly the first stretch has a page of them. If it has not, they are rare, or far away.
-            if pace.is_first() && search.few(session, &later).await? {
+            let is_few_likely =
+                pace.is_first() && !later.is_empty() && is_few_likely(&self.finder, session, &self.query.filter.status).await?;
+            if is_few_likely && search.few(session, &later).await? {
                 break;
             }
             if !pace.next(walked) {

@@ -1,7 +1,7 @@
 //! The ids that a small index knows.
 
 use domain::Status;
-use store_sql::{FEW, Few};
+use store_sql::{CLAIMED_AHEAD_MICROS, EXECUTING_LOOKED_AT_MAX, FEW, Few};
 
 use super::{
     conditions::{in_namespaces, within},
@@ -45,19 +45,31 @@ pub fn ids_of(few: &Few, shards: u16, parameters: &mut Parameters) -> String {
 fn ids_in(status: Status, shards: u16, most: u64) -> String {
     match status {
         Status::Pending => format!("(SELECT d.id, d.claim IS NULL AS fits FROM due d ORDER BY d.shard, d.at, d.id LIMIT {most})"),
-        // What is claimed was due, by the clock of a node; no index could tell more without making every claim dearer.
+        // No index tells what is claimed: it would make every claim dearer. Where too many had to be looked at, all of them are shown,
+        // which are more than a few.
         Status::Executing => {
-            let until = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 60000000
-                 + GREATEST(0, COALESCE((SELECT MAX(skew_micros) FROM node), 0))";
+            let until = format!(
+                "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + {CLAIMED_AHEAD_MICROS}
+                 + GREATEST(0, COALESCE((SELECT MAX(skew_micros) FROM node), 0))"
+            );
+            let looked_at_most = EXECUTING_LOOKED_AT_MAX + 1;
             let of_each: Vec<_> = (0..shards)
                 .map(|shard| {
                     format!(
-                        "(SELECT d.id, d.claim IS NOT NULL AS fits FROM due d WHERE d.shard = {shard} AND d.at <= {until}
-                          ORDER BY d.at, d.id LIMIT {most})"
+                        "(SELECT d.id, d.claim FROM due d WHERE d.shard = {shard} AND d.at <= {until}
+                          ORDER BY d.at, d.id LIMIT {looked_at_most})"
                     )
                 })
                 .collect();
-            of_each.join(" UNION ALL ")
+            format!(
+                "(SELECT t.id, TRUE AS fits
+                  FROM (
+                    SELECT d.id, d.claim, COUNT(*) OVER () AS looked_at
+                    FROM (SELECT d.id, d.claim FROM ({}) d LIMIT {looked_at_most}) d
+                  ) t
+                  WHERE t.claim IS NOT NULL OR t.looked_at > {EXECUTING_LOOKED_AT_MAX} LIMIT {most})",
+                of_each.join(" UNION ALL ")
+            )
         }
         Status::Paused => format!("(SELECT p.id, TRUE AS fits FROM paused p LIMIT {most})"),
         ended => format!("(SELECT o.id, TRUE AS fits FROM outcome o WHERE o.status = '{ended}' LIMIT {most})"),

@@ -17,7 +17,7 @@ use sqlx::{
     types::Uuid,
 };
 use store::{Cursor, Filter, ListQuery, Order, Period, Sort};
-use store_sql::{FEW, Few, Source};
+use store_sql::{CLAIMED_AHEAD_MICROS, EXECUTING_LOOKED_AT_MAX, FEW, Few, Source};
 
 use crate::failure::{Failure, Step};
 
@@ -148,26 +148,27 @@ fn stretch(source: &Source, query: &ListQuery, shards: u16, parameters: &mut Par
         Sort::ExecuteAt => "execute_at",
     };
     let order_by = order_by(*sort, *order);
-    let range = range(filter, *sort, *order, *after, parameters);
     let fits = definition_fits(filter, parameters);
     let columns =
         format!("f.id, f.created_at, f.execute_at, coalesce(f.due_at, f.execute_at) AS due_at, ({fits}) IS TRUE AS fits");
     let stretch = match source {
         Source::InOrder { length } => {
+            let range = range(filter, *sort, *order, *after, parameters);
             format!("SELECT {columns} FROM definition f WHERE true{range} ORDER BY {order_by} LIMIT {length}")
         }
         Source::OfNamespaces { namespaces, length } => {
             let of_each: Vec<_> = namespaces
                 .iter()
                 .map(|namespace| {
-                    let named = named(namespace, parameters);
-                    format!("(SELECT {columns} FROM definition f WHERE {named}{range} ORDER BY {order_by} LIMIT {length})")
+                    let (range, order_by) = range_in(namespace, query, parameters);
+                    format!("(SELECT {columns} FROM definition f WHERE {range} ORDER BY {order_by} LIMIT {length})")
                 })
                 .collect();
             format!("SELECT * FROM ({}) AS f ORDER BY {order_by} LIMIT {length}", of_each.join(" UNION ALL "))
         }
         Source::Few(few) => {
             let few = ids_of(few, shards, parameters);
+            let range = range(filter, *sort, *order, *after, parameters);
             let stretch = format!(
                 "SELECT {columns} FROM few JOIN definition f ON f.id = ANY (ARRAY[few.id])
                  WHERE few.fits AND (SELECT count(*) FROM few) <= {FEW}{range} ORDER BY {order_by}"
@@ -178,11 +179,15 @@ fn stretch(source: &Source, query: &ListQuery, shards: u16, parameters: &mut Par
     (format!("stretch AS MATERIALIZED ({stretch})"), time)
 }
 
-fn order_by(sort: Sort, order: Order) -> String {
-    let direction = match order {
+const fn direction(order: Order) -> &'static str {
+    match order {
         Order::Ascending => "ASC",
         Order::Descending => "DESC",
-    };
+    }
+}
+
+fn order_by(sort: Sort, order: Order) -> String {
+    let direction = direction(order);
     match sort {
         Sort::CreatedAt => format!("f.created_at {direction}, f.id {direction}"),
         // The index knows only the minute: rows come in its order, and are sorted within it.
@@ -214,6 +219,37 @@ fn range(filter: &Filter, sort: Sort, order: Order, after: Option<Cursor>, param
         }
     }
     range
+}
+
+/// The same within a namespace, in the order of creation, and how that order is asked for.
+///
+/// The namespace is a part of the bounds and of the order, because only the index of namespaces has that order. Were it a condition for
+/// equality, the planner would rather walk along the times of all namespaces where it believes that most timers are in this one, however
+/// many of other namespaces it meets first.
+fn range_in(namespace: &Namespace, query: &ListQuery, parameters: &mut Parameters) -> (String, String) {
+    let ListQuery { filter, sort, order, after, .. } = query;
+    if namespace.as_str() == Namespace::DEFAULT {
+        let range = range(filter, *sort, *order, *after, parameters);
+        return (format!("{}{range}", named(namespace, parameters)), order_by(*sort, *order));
+    }
+    let name = parameters.bind(namespace.as_str().to_owned());
+    let mut bound = |time: Option<Timestamp>, comparison: &str| match time {
+        Some(time) => format!("(f.namespace, f.created_at) {comparison} ({name}, {})", parameters.bind(time.as_micros())),
+        None => format!("f.namespace {}= {name}", &comparison[..1]),
+    };
+    let (mut lower, mut upper) = (bound(filter.created.from, ">="), bound(filter.created.to, "<"));
+    if let Some(Cursor { at, id }) = after {
+        let (at, id) = (parameters.bind(at.as_micros()), parameters.bind(id.as_uuid()));
+        let beyond = |comparison| format!("(f.namespace, f.created_at, f.id) {comparison} ({name}, {at}, {id})");
+        match order {
+            Order::Ascending => lower = beyond(">"),
+            Order::Descending => upper = beyond("<"),
+        }
+    }
+    (
+        format!("f.namespace <> 'default' AND {lower} AND {upper}"),
+        format!("f.namespace {}, {}", direction(*order), order_by(*sort, *order)),
+    )
 }
 
 fn within(time: &str, period: Period, parameters: &mut Parameters) -> String {
@@ -327,7 +363,6 @@ fn list_of(statuses: &[Status]) -> String {
     quoted.join(", ")
 }
 
-/// Ids from a small index with whether they may match, at most one more than a few.
 /// The timers of a namespace, in the words of the index that knows them: the default one has an index of its own, and the planner cannot
 /// see into a parameter.
 fn named(namespace: &Namespace, parameters: &mut Parameters) -> String {
@@ -337,6 +372,7 @@ fn named(namespace: &Namespace, parameters: &mut Parameters) -> String {
     }
 }
 
+/// Ids from a small index with whether they may match, at most one more than a few.
 fn ids_of(few: &Few, shards: u16, parameters: &mut Parameters) -> String {
     let most = FEW + 1;
     match few {
@@ -349,7 +385,7 @@ fn ids_of(few: &Few, shards: u16, parameters: &mut Parameters) -> String {
             statuses.sort_unstable();
             statuses.dedup();
             let of_each: Vec<_> =
-                statuses.into_iter().map(|status| format!("({} LIMIT {most})", ids_in(status, shards, most))).collect();
+                statuses.into_iter().map(|status| format!("({} LIMIT {most})", ids_in(status, shards))).collect();
             format!("SELECT * FROM ({}) AS w", of_each.join(" UNION ALL "))
         }
         Few::Group(namespaces, group) => {
@@ -378,20 +414,31 @@ fn ids_of(few: &Few, shards: u16, parameters: &mut Parameters) -> String {
     }
 }
 
-fn ids_in(status: Status, shards: u16, most: u64) -> String {
+fn ids_in(status: Status, shards: u16) -> String {
     match status {
         Status::Pending => "SELECT d.id, d.claim IS NULL AS fits FROM due d ORDER BY d.shard, d.at, d.id".to_owned(),
-        // What is claimed was due, by the clock of a node; no index could tell more without making every claim dearer.
+        // No index tells what is claimed: it would make every claim dearer. Where too many had to be looked at, all of them are shown,
+        // which are more than a few.
         Status::Executing => format!(
-            "SELECT d.id, d.claim IS NOT NULL AS fits
-             FROM generate_series(0, {shards} - 1) AS w (shard)
-             CROSS JOIN LATERAL (
-                SELECT d.id, d.claim FROM due d
-                WHERE d.shard = w.shard::smallint AND d.at <= (
-                    SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 60000000 + greatest(0, max(skew_micros)) FROM node
-                )
-                ORDER BY d.at, d.id LIMIT {most}
-             ) d"
+            "SELECT t.id, true AS fits
+             FROM (
+                SELECT d.id, d.claim, count(*) OVER () AS looked_at
+                FROM (
+                    SELECT d.id, d.claim
+                    FROM generate_series(0, {shards} - 1) AS w (shard)
+                    CROSS JOIN LATERAL (
+                        SELECT d.id, d.claim FROM due d
+                        WHERE d.shard = w.shard::smallint AND d.at <= (
+                            SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+                                + {CLAIMED_AHEAD_MICROS} + greatest(0, max(skew_micros))
+                            FROM node
+                        )
+                        ORDER BY d.at, d.id LIMIT {EXECUTING_LOOKED_AT_MAX} + 1
+                    ) d
+                    LIMIT {EXECUTING_LOOKED_AT_MAX} + 1
+                ) d
+             ) t
+             WHERE t.claim IS NOT NULL OR t.looked_at > {EXECUTING_LOOKED_AT_MAX}"
         ),
         Status::Paused => "SELECT p.id, true AS fits FROM paused p".to_owned(),
         Status::Failed | Status::Canceled | Status::Expired => {

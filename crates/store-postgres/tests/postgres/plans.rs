@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use domain::{Namespace, Span, Timestamp};
-use store::{Created, DueStore, Filter, ListQuery, Member, MembershipStore, NodeId, Sort, TimerStore};
+use domain::{Namespace, Span, Status, Timestamp};
+use store::{Created, DueStore, Filter, ListQuery, Member, MembershipStore, NodeId, Order, Sort, TimerStore};
 use store_conformance::{NOW, timer};
 use store_postgres::statements;
 
@@ -107,6 +107,65 @@ async fn the_default_namespace_has_an_index_of_its_own_once_there_are_others() {
         let page = another_node.list(&query).await.unwrap();
         assert_eq!((page.timers.len(), page.scanned), (1, 1), "{sort:?}");
     }
+}
+
+/// The planner believes that nearly every timer is in the large namespace, and yet the newest ones are in another.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_of_a_namespace_does_not_walk_through_others() {
+    let url = throwaway::postgres().create_database();
+    let store = open(&url).await;
+    // A long name makes the index of namespaces larger than that of times, and a walk along it dearer.
+    let large = "large-".repeat(10);
+    let fill = |namespace: &str, from: u32, to: u32| {
+        format!(
+            "INSERT INTO definition (id, namespace, asked, execute_at, callback_type, callback_config, delivery,
+                fingerprint, revision, created_at, updated_at)
+             SELECT gen_random_uuid(), '{namespace}', n, n, 'http', '{{}}', 'at_least_once', '\\x00', 1, n, n
+             FROM generate_series({from}, {to}) AS n"
+        )
+    };
+    throwaway::postgres().query(&url, &format!("{}; ANALYZE", fill(&large, 1, 20_000)));
+    throwaway::postgres().query(&url, &fill("newer", 20_001, 23_000));
+    let filter = Filter { namespaces: vec![Namespace::parse(&large).unwrap()], ..Filter::default() };
+    for order in [Order::Descending, Order::Ascending] {
+        let query = ListQuery { filter: filter.clone(), order, limit: 10, ..ListQuery::default() };
+        let first = store.list(&query).await.unwrap();
+        let second = store.list(&ListQuery { after: first.next, ..query }).await.unwrap();
+        assert_eq!((first.count(), second.count()), (10, 10));
+    }
+    store.count(&filter, Duration::ZERO).await.unwrap();
+    drop(store);
+    let read = |index: &str| {
+        let read = format!("SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = '{index}'");
+        throwaway::postgres().query(&url, &read).parse::<u64>().unwrap()
+    };
+    // Sessions report what they did when they end, at the latest. Each of the five calls has looked at some hundred timers.
+    let of_all_namespaces = loop {
+        let of_all = read("definition_created");
+        if of_all + read("definition_namespace") >= 1_000 {
+            break of_all;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert!(of_all_namespaces < 250, "{of_all_namespaces} timers of all namespaces were looked at");
+}
+
+/// More are due than are fetched and sorted, and there is no time to look at all of them one by one.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_executing_is_found_at_once_among_many_that_are_due() {
+    let url = throwaway::postgres().create_database();
+    let store = open(&url).await;
+    let shard_leases = acquire_all(&store).await;
+    let drafts = (0..6_000).map(|n| timer("http://a.example/").numbered(n).created_at(NOW).build());
+    store.create(drafts.collect()).await.unwrap();
+    let due = everything_due(&store).await;
+    let claimed = store.claim(&claim(1, &shard_leases), &due[..10]).await.unwrap();
+    assert_eq!(claimed.len(), 10);
+    let filter = Filter { status: vec![Status::Executing], ..Filter::default() };
+    let query = ListQuery { filter: filter.clone(), limit: 5, budget: Duration::ZERO, ..ListQuery::default() };
+    let page = store.list(&query).await.unwrap();
+    assert_eq!((page.timers.len(), page.complete), (5, true));
+    assert_eq!(store.count(&filter, Duration::ZERO).await.unwrap(), 10);
 }
 
 /// A claim that left its page would have to be entered into the index again, and twice the index would have to be cleaned up.

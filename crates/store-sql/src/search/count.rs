@@ -92,6 +92,11 @@ impl<F: Finder> Count<F> {
         let is_indexed = |namespace: &Namespace| self.finder.is_indexed(namespace);
         let mut query = ListQuery { filter: self.filter.clone(), limit: u32::MAX, ..ListQuery::default() };
         let (first, later) = Few::of(&query.filter, query.sort, is_indexed);
+        let later = if !later.is_empty() && is_few_likely(&self.finder, session, &self.filter.status).await? {
+            later
+        } else {
+            Vec::new()
+        };
         for few in first.into_iter().chain(later) {
             let counted = self.step(session, &Source::Few(few), &query).await?.0;
             if counted.looked_at <= FEW {
@@ -157,6 +162,12 @@ impl<F: Finder> Count<F> {
     async fn estimate(&self, session: &mut Session<F>) -> Result<u64, Failure> {
         self.finder.expected(session, &self.filter, &whereabouts(&self.filter.status)).await
     }
+}
+
+/// Whether the planner believes that few timers have these statuses, so that it is worth fetching them. It may be wrong by a factor.
+pub async fn is_few_likely<F: Finder>(finder: &F, session: &mut Session<F>, statuses: &[Status]) -> Result<bool, Failure> {
+    let in_any_namespace = Filter { status: statuses.to_vec(), ..Filter::default() };
+    Ok(finder.expected(session, &in_any_namespace, &whereabouts(statuses)).await? <= 4 * FEW)
 }
 
 /// Whether timers that wait to be delivered are left out, and those that are being delivered are not.

@@ -5,6 +5,10 @@ use store::{Filter, ListQuery, Period, Sort};
 
 /// Up to so many timers are fetched and sorted.
 pub const FEW: u64 = 5_000;
+/// Among so many due timers those that are executing are looked for.
+pub const EXECUTING_LOOKED_AT_MAX: u64 = 20_000;
+/// A node claims what is due by its own clock, which may be so much ahead of the database's and more than it found at its last comparison.
+pub const CLAIMED_AHEAD_MICROS: u64 = 1_000_000;
 /// For so many namespaces the index is walked along once each.
 const NAMESPACES_MERGED_MAX: usize = 16;
 
