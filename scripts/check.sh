@@ -21,6 +21,6 @@ heading "unit tests"
 cargo test --workspace --locked --lib --bins "${servers[@]/#/--exclude=}" -- --skip nats::tests
 
 heading "conformance on SQLite and the model, migrations, scheduler, properties, simulation with 200 seeds"
-SIM_SEEDS=${SIM_SEEDS:-200} cargo test --workspace --locked \
+cargo test --workspace --locked \
   --test conformance --test measured --test migrations --test model --test planted_bugs --test properties --test scheduler \
   --test simulation

@@ -33,7 +33,7 @@ PROMISES = "server e2e"
 # How many tests of a program run at once where that is not the number of cores: they wait for servers, or for a time to come. What limits
 # those of the promises that work is in crates/server/tests/e2e/rig/machine.rs.
 THREADS = {
-    PROMISES: os.environ.get("E2E_THREADS", "16"),
+    PROMISES: os.environ.get("E2E_THREADS", "10"),
 }
 # These take longest, so they begin first.
 LONG = [

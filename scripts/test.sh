@@ -61,7 +61,8 @@ programs() {
   echo "left to make soak: the suites of stores on TiDB, MongoDB, Cassandra and DynamoDB, and most of that on MySQL"
   # Without the promises, which run beside it, and without the examples of the Rust SDK, which scripts/sdk_test.sh runs. Tests with
   # `test = false` in their manifest need servers that are not installed, and are no part of --tests.
-  scripts/run_tests.py --except 'server e2e' --except 'client examples' --workspace --locked --lib --bins --examples --tests
+  # More at once than there are cores, because they get little of them while the promises run: what only waits must not be left for the end.
+  TEST_PROGRAMS=3 scripts/run_tests.py --except 'server e2e' --except 'client examples' --workspace --locked --lib --bins --examples --tests
 }
 clients_and_texts() {
   give_way

@@ -172,6 +172,10 @@ impl Postgres {
         for setting in ["listen_addresses=127.0.0.1", "max_connections=400", "shared_buffers=128MB"] {
             command.args(["-c", setting]);
         }
+        // A server of tests has hundreds of databases, and the autovacuum launcher starts a process for each of them in this time.
+        if std::env::var_os("SOAK").is_none() {
+            command.args(["-c", "autovacuum_naptime=10min"]);
+        }
         command.stdout(Stdio::null()).stderr(log);
         let mut child = keeper::spawn(command).expect("setpriv (package `util-linux`) could not be run");
         for _ in 0..POLLS_MAX {

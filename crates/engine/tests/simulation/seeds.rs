@@ -12,8 +12,8 @@ use super::{
     world::{Ended, run},
 };
 
-/// As many as a machine with two cores does in about a minute without optimization. `SIM_SEEDS` asks for another number.
-const SEEDS_DEFAULT: u64 = 400;
+/// As many as a machine with two cores does in half a minute without optimization. `SIM_SEEDS` asks for another number.
+const SEEDS_DEFAULT: u64 = 200;
 const THREADS: usize = 2;
 
 impl PipelineMetrics {

@@ -9,7 +9,7 @@ use crate::rig::{Backend, Client, Receiver, Service, eventually, for_each_store,
 const TIMERS: usize = 2_000;
 const OPERATION_TIME: Duration = Duration::from_secs(60);
 
-for_each_store!(mariadb too:
+for_each_store!(mariadb in soak:
     a_shift_that_is_killed_in_the_middle_moves_each_timer_once,
     a_stopped_operation_leaves_the_rest_alone,
     a_few_timers_are_changed_at_once_and_never_more_than_expected,

@@ -22,7 +22,7 @@ const LONG_CALL: Duration = Duration::from_secs(4);
 /// Long enough for a timer to be changed before it is due.
 const BEFORE_ITS_TIME: &str = "4s";
 
-for_each_store!(mariadb too:
+for_each_store!(mariadb in soak:
     a_timer_moved_to_another_host_before_its_time_fires_once_and_there,
     a_timer_moved_to_another_host_while_it_waits_for_a_permit_fires_once_and_there,
     a_corrected_callback_is_called_at_the_time_of_its_retry,

@@ -26,7 +26,7 @@ const SECOND_AFTER_MICROS: i64 = 3_000_000;
 const POSTPONED_BY: &str = "3s";
 const NAMESPACE: &str = "conflicts";
 
-for_each_store!(mariadb too: the_table_of_conflicts_holds_through_both_apis_up_to_the_receiver);
+for_each_store!(mariadb in soak: the_table_of_conflicts_holds_through_both_apis_up_to_the_receiver);
 
 /// Through which API, and with which mode, the second request comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

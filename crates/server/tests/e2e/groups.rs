@@ -6,7 +6,7 @@ use crate::rig::{Backend, Receiver, Service, beside_others, callback_to, for_eac
 
 const TIMERS: usize = 1_200;
 
-for_each_store!(mariadb too: a_group_is_counted_and_canceled_and_its_neighbours_are_left_alone);
+for_each_store!(mariadb in soak: a_group_is_counted_and_canceled_and_its_neighbours_are_left_alone);
 
 async fn a_group_is_counted_and_canceled_and_its_neighbours_are_left_alone(backend: Backend) {
     let _machine = beside_others().await;

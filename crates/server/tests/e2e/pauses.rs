@@ -16,7 +16,7 @@ const REST: Duration = Duration::from_secs(5);
 /// The part of one core that it may use at rest; an idle service needs about as much.
 const REST_CPU_MAX: f64 = 0.05;
 
-for_each_store!(mariadb too: a_paused_timer_waits_through_a_restart_and_fires_when_it_is_resumed);
+for_each_store!(mariadb in soak: a_paused_timer_waits_through_a_restart_and_fires_when_it_is_resumed);
 for_each_store!(soak: many_paused_timers_cost_nothing_at_rest);
 
 async fn a_paused_timer_waits_through_a_restart_and_fires_when_it_is_resumed(backend: Backend) {

@@ -15,7 +15,7 @@ use crate::{
 const KEPT: &str = "1h";
 const HOUR_MICROS: i64 = 3_600_000_000;
 
-for_each_store!(mariadb too: what_is_kept_long_enough_goes_and_nothing_else);
+for_each_store!(mariadb in soak: what_is_kept_long_enough_goes_and_nothing_else);
 
 async fn what_is_kept_long_enough_goes_and_nothing_else(backend: Backend) {
     const OLD: usize = 20_000;

@@ -39,13 +39,17 @@ pub use service::{API_KEY, Service, timer, with_commands};
 pub use tolerance::{by_tier, tolerated};
 
 /// Makes one test of each `async fn(Backend)`, once for every store: `name::on_sqlite` and `name::on_postgres`. With `soak:` before
-/// the names, `make soak` runs them and a build does not. With `mariadb too:` there is `name::on_mariadb` as well.
+/// the names, `make soak` runs them and a build does not. With `mariadb too:` there is `name::on_mariadb` as well, with
+/// `mariadb in soak:` only `make soak` runs that.
 macro_rules! for_each_store {
     (soak: $($name:ident),+ $(,)?) => {
         $(mod $name { $crate::rig::on_each_store!($name, #[ignore = "soak: measures, or takes minutes"]); })+
     };
     (mariadb too: $($name:ident),+ $(,)?) => {
         $(mod $name { $crate::rig::on_mariadb_too!($name,); })+
+    };
+    (mariadb in soak: $($name:ident),+ $(,)?) => {
+        $(mod $name { $crate::rig::on_mariadb_too!($name, #[ignore = "soak: a build has conformance for this"]); })+
     };
     ($($name:ident),+ $(,)?) => {
         $(mod $name { $crate::rig::on_each_store!($name,); })+

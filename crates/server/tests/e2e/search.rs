@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::rig::{Backend, Client, Service, beside_others, for_each_store};
 
-for_each_store!(mariadb too:
+for_each_store!(mariadb in soak:
     timers_are_found_by_all_that_is_known_of_them,
     an_export_has_every_timer_once,
     a_bad_filter_is_refused_by_name,

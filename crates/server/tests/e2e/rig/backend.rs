@@ -123,10 +123,10 @@ macro_rules! on_each_store {
 }
 pub(crate) use on_each_store;
 
-/// The same on MariaDB as well, for the promises that rest on a store most. Conformance holds it to all else, in less time.
+/// The same on MariaDB as well, in its tier, for the promises that rest on a store most. Conformance holds it to all else, in less time.
 macro_rules! on_mariadb_too {
     ($name:ident, $($tier:tt)*) => {
-        $crate::rig::on_each_store!($name, $($tier)*);
+        $crate::rig::on_each_store!($name,);
         $crate::rig::on_store!($name, on_mariadb, mariadb, $($tier)*);
     };
 }
