@@ -55,10 +55,10 @@ cargo test --workspace --locked --no-run
 export TIMER_BIN=${CARGO_TARGET_DIR:-$PWD/target}/debug/timer
 
 # Nice to the promises, whose limits of time are those of users: half of what the promises do is to wait.
-give_way() { renice -n 5 -p "$BASHPID" >/dev/null; }
+give_way() { renice -n 2 -p "$BASHPID" >/dev/null; }
 programs() {
   give_way
-  echo "left to make soak: the suites of stores on TiDB, MongoDB, Cassandra and DynamoDB, and most of that on MySQL"
+  echo "left to make soak: the suites of stores on TiDB, MongoDB, Cassandra and DynamoDB, most of that on MySQL, and most promises on MariaDB"
   # Without the promises, which run beside it, and without the examples of the Rust SDK, which scripts/sdk_test.sh runs. Tests with
   # `test = false` in their manifest need servers that are not installed, and are no part of --tests.
   # More at once than there are cores, because they get little of them while the promises run: what only waits must not be left for the end.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   few ──▶ all that a small index knows: ids, a rare status, a small namespace, a narrow period ──▶ sorted ──▶ the page
-//!    └─ there are more than a few
+//!    └─ there are more than a few, or the planner believes so of a frequent status
 //!         ▼
 //!   walk ──▶ the next few hundred in the list’s order ──▶ those that match ──▶ full? at the end? out of time? ──▶ the page
 //!                ▲                                                                  │
@@ -23,7 +23,7 @@ use std::future::Future;
 use domain::{Callback, Namespace, TimerId};
 use store::{Candidate, Cursor, Filter, ListQuery, Page, Summary};
 
-use self::{count::is_few_likely, pace::Pace};
+use self::pace::Pace;
 pub use self::{
     count::{Count, Tally},
     source::{CLAIMED_AHEAD_MICROS, EXECUTING_LOOKED_AT_MAX, FEW, Few, Source},
@@ -153,7 +153,7 @@ impl<F: Finder> Call<F::Driver> for List<F> {
         self.finder.look_for_indexes(session, &self.query.filter.namespaces).await?;
         let is_indexed = |namespace: &Namespace| self.finder.is_indexed(namespace);
         let mut search = Search::new(&self.finder, &self.query);
-        let (first, later) = Few::of(&self.query.filter, self.query.sort, is_indexed);
+        let (first, mut later) = Few::of(&self.query.filter, self.query.sort, is_indexed);
         if search.few(session, &first).await? {
             return Ok(search.page);
         }
@@ -164,17 +164,27 @@ impl<F: Finder> Call<F::Driver> for List<F> {
                 break;
             }
             // Mostly the first stretch has a page of them. If it has not, they are rare, or far away.
-            let is_few_likely =
-                pace.is_first() && !later.is_empty() && is_few_likely(&self.finder, session, &self.query.filter.status).await?;
-            if is_few_likely && search.few(session, &later).await? {
-                break;
+            if pace.is_first() && self.is_few_likely(session, &later).await? {
+                if search.few(session, &later).await? {
+                    break;
+                }
+                later.clear();
             }
             if !pace.next(walked) {
-                search.page.complete = search.is_full();
+                // The planner may have been wrong.
+                let is_found = !search.is_full() && search.few(session, &later).await?;
+                search.page.complete = is_found || search.is_full();
                 break;
             }
         }
         Ok(search.page)
+    }
+}
+
+impl<F: Finder> List<F> {
+    /// Whether it is worth a try to fetch all of these, which take a while where there are many.
+    async fn is_few_likely(&self, session: &mut Session<F>, later: &[Few]) -> Result<bool, Failure> {
+        Ok(!later.is_empty() && count::is_few_likely(&self.finder, session, &self.query.filter.status).await?)
     }
 }
 

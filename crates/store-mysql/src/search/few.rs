@@ -48,27 +48,21 @@ fn ids_in(status: Status, shards: u16, most: u64) -> String {
         // No index tells what is claimed: it would make every claim dearer. Where too many had to be looked at, all of them are shown,
         // which are more than a few.
         Status::Executing => {
-            let until = format!(
-                "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + {CLAIMED_AHEAD_MICROS}
-                 + GREATEST(0, COALESCE((SELECT MAX(skew_micros) FROM node), 0))"
-            );
-            let looked_at_most = EXECUTING_LOOKED_AT_MAX + 1;
-            let of_each: Vec<_> = (0..shards)
-                .map(|shard| {
-                    format!(
-                        "(SELECT d.id, d.claim FROM due d WHERE d.shard = {shard} AND d.at <= {until}
-                          ORDER BY d.at, d.id LIMIT {looked_at_most})"
-                    )
-                })
-                .collect();
+            let shards: Vec<_> = (0..shards).map(|shard| shard.to_string()).collect();
             format!(
                 "(SELECT t.id, TRUE AS fits
                   FROM (
                     SELECT d.id, d.claim, COUNT(*) OVER () AS looked_at
-                    FROM (SELECT d.id, d.claim FROM ({}) d LIMIT {looked_at_most}) d
+                    FROM (
+                        SELECT d.id, d.claim FROM due d FORCE INDEX (PRIMARY)
+                        WHERE d.shard IN ({})
+                            AND d.at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + {CLAIMED_AHEAD_MICROS}
+                        LIMIT {}
+                    ) d
                   ) t
                   WHERE t.claim IS NOT NULL OR t.looked_at > {EXECUTING_LOOKED_AT_MAX} LIMIT {most})",
-                of_each.join(" UNION ALL ")
+                shards.join(", "),
+                EXECUTING_LOOKED_AT_MAX + 1
             )
         }
         Status::Paused => format!("(SELECT p.id, TRUE AS fits FROM paused p LIMIT {most})"),

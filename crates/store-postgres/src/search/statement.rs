@@ -238,12 +238,14 @@ fn range_in(namespace: &Namespace, query: &ListQuery, parameters: &mut Parameter
         None => format!("f.namespace {}= {name}", &comparison[..1]),
     };
     let (mut lower, mut upper) = (bound(filter.created.from, ">="), bound(filter.created.to, "<"));
-    if let Some(Cursor { at, id }) = after {
-        let (at, id) = (parameters.bind(at.as_micros()), parameters.bind(id.as_uuid()));
+    if let Some(Cursor { at: time, id }) = after {
+        let (at, id) = (parameters.bind(time.as_micros()), parameters.bind(id.as_uuid()));
         let beyond = |comparison| format!("(f.namespace, f.created_at, f.id) {comparison} ({name}, {at}, {id})");
+        // One bound at each end, the tighter one: the server would begin at any of two.
         match order {
-            Order::Ascending => lower = beyond(">"),
-            Order::Descending => upper = beyond("<"),
+            Order::Ascending if filter.created.from.is_none_or(|from| *time >= from) => lower = beyond(">"),
+            Order::Descending if filter.created.to.is_none_or(|to| *time < to) => upper = beyond("<"),
+            _ => {}
         }
     }
     (
@@ -428,11 +430,8 @@ fn ids_in(status: Status, shards: u16) -> String {
                     FROM generate_series(0, {shards} - 1) AS w (shard)
                     CROSS JOIN LATERAL (
                         SELECT d.id, d.claim FROM due d
-                        WHERE d.shard = w.shard::smallint AND d.at <= (
-                            SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-                                + {CLAIMED_AHEAD_MICROS} + greatest(0, max(skew_micros))
-                            FROM node
-                        )
+                        WHERE d.shard = w.shard::smallint
+                            AND d.at <= (extract(epoch FROM statement_timestamp()) * 1000000)::bigint + {CLAIMED_AHEAD_MICROS}
                         ORDER BY d.at, d.id LIMIT {EXECUTING_LOOKED_AT_MAX} + 1
                     ) d
                     LIMIT {EXECUTING_LOOKED_AT_MAX} + 1

@@ -17,6 +17,9 @@ use crate::{Call, Failure};
 /// So many are counted whatever the budget.
 const COUNTED_FIRST: u64 = 1_000;
 
+/// So long it may take to find out that there are not few.
+const FEW_TIME: Duration = Duration::from_millis(50);
+
 /// How many timers match.
 #[derive(Debug)]
 pub struct Count<F> {
@@ -92,12 +95,9 @@ impl<F: Finder> Count<F> {
         let is_indexed = |namespace: &Namespace| self.finder.is_indexed(namespace);
         let mut query = ListQuery { filter: self.filter.clone(), limit: u32::MAX, ..ListQuery::default() };
         let (first, later) = Few::of(&query.filter, query.sort, is_indexed);
-        let later = if !later.is_empty() && is_few_likely(&self.finder, session, &self.filter.status).await? {
-            later
-        } else {
-            Vec::new()
-        };
-        for few in first.into_iter().chain(later) {
+        let is_worth =
+            !later.is_empty() && (self.budget >= FEW_TIME || is_few_likely(&self.finder, session, &self.filter.status).await?);
+        for few in first.into_iter().chain(later.into_iter().filter(|_| is_worth)) {
             let counted = self.step(session, &Source::Few(few), &query).await?.0;
             if counted.looked_at <= FEW {
                 return Ok(Counted { is_all: true, ..counted });

@@ -7,8 +7,9 @@ use store::{Filter, ListQuery, Period, Sort};
 pub const FEW: u64 = 5_000;
 /// Among so many due timers those that are executing are looked for.
 pub const EXECUTING_LOOKED_AT_MAX: u64 = 20_000;
-/// A node claims what is due by its own clock, which may be so much ahead of the database's and more than it found at its last comparison.
-pub const CLAIMED_AHEAD_MICROS: u64 = 1_000_000;
+/// A node claims what is due by its own clock, and nothing once that is known to be half a second ahead of the database's. The rest is for
+/// what it cannot know: a slow comparison, or a clock that was set since.
+pub const CLAIMED_AHEAD_MICROS: u64 = 2_000_000;
 /// For so many namespaces the index is walked along once each.
 const NAMESPACES_MERGED_MAX: usize = 16;
 
