@@ -40,7 +40,8 @@ stores() {
   heading "the whole contract of stores, and promises, on MySQL"
   if [[ -x target/tools/mysql/bin/mysqld ]]; then
     cargo test --locked --package store-mysql --test every_server mysql
-    MARIADB_TESTS_ON=mysql cargo test --locked --package server --test e2e on_mariadb -- --include-ignored --test-threads=1 --skip each_engine --skip many_kills
+    MARIADB_TESTS_ON=mysql cargo test --locked --package server --test e2e on_mariadb -- \
+      --include-ignored --test-threads=1 --skip each_engine --skip many_kills
   else
     echo "left out: scripts/setup.sh has found no MySQL"
   fi
@@ -55,8 +56,8 @@ stores() {
   if scripts/tidb.sh --build >/dev/null; then
     cargo test --locked --package store-mysql --test every_server tidb -- --test-threads=1
     # A backup is made by other tools there.
-    MARIADB_TESTS_ON=tidb cargo test --locked --package server --test e2e on_mariadb -- --include-ignored --test-threads=1 --skip each_engine --skip many_kills \
-      --skip backup_under_load
+    MARIADB_TESTS_ON=tidb cargo test --locked --package server --test e2e on_mariadb -- \
+      --include-ignored --test-threads=1 --skip each_engine --skip many_kills --skip backup_under_load
   else
     echo "left out: there is no TiDB, and none could be built"
   fi
