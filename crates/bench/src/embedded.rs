@@ -19,6 +19,8 @@ const START_TIME_MAX: Duration = Duration::from_secs(60);
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 /// How often a graceful shutdown is polled for.
 const STOP_LOOKS_MAX: u32 = 200;
+/// How many ports are tried. Each is free when it is chosen; another process may open it before the service does.
+const PORTS_TRIED_MAX: usize = 5;
 
 /// How the service is started.
 #[derive(Debug)]
@@ -45,14 +47,22 @@ pub struct Embedded {
 impl Embedded {
     /// Starts the service and waits until it fires timers.
     pub async fn start(wanted: &Wanted) -> Result<Self, Failed> {
-        let cannot = |error: std::io::Error| Failed::Run(format!("no service can be started for this: {error}."));
         if let Some(command) = &wanted.before {
             prepare(command)?;
         }
+        let mut tried = 1;
+        loop {
+            match Self::start_on(free_port().map_err(cannot)?, wanted).await {
+                Err(Failed::Run(why)) if tried < PORTS_TRIED_MAX && is_port_taken(&why) => tried += 1,
+                started => return started,
+            }
+        }
+    }
+
+    async fn start_on(port: u16, wanted: &Wanted) -> Result<Self, Failed> {
         // The service runs in a directory of its own, so this path must be absolute.
         let directory = wanted.directory.canonicalize().map_err(cannot)?;
         let home = tempfile::Builder::new().prefix("timer-bench-").tempdir_in(directory).map_err(cannot)?;
-        let port = free_port().map_err(cannot)?;
         let log = File::create(log_file(home.path())).map_err(cannot)?;
         let database_url = wanted.database_url.clone();
         let database_url = database_url.unwrap_or_else(|| format!("sqlite://{}", home.path().join("timer.db").display()));
@@ -110,6 +120,10 @@ impl Drop for Embedded {
     }
 }
 
+fn cannot(error: std::io::Error) -> Failed {
+    Failed::Run(format!("no service can be started for this: {error}."))
+}
+
 fn prepare(command: &str) -> Result<(), Failed> {
     let failed = |why: String| Failed::Run(format!("the command before each run failed: {why}"));
     let output = Command::new("sh").args(["-c", command]).stdin(Stdio::null()).output();
@@ -138,6 +152,11 @@ fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
+/// Whether a service ended because another process has its port.
+fn is_port_taken(why: &str) -> bool {
+    why.contains("cannot be opened: Address already in use")
+}
+
 fn log_file(home: &Path) -> PathBuf {
     home.join("log")
 }
@@ -148,6 +167,8 @@ fn last_line(log: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use serde_json::json;
 
     use super::*;
@@ -169,5 +190,29 @@ mod tests {
         prepare("true").unwrap();
         let failure = prepare("echo one >&2; echo two >&2; exit 3").unwrap_err().to_string();
         assert_eq!(failure, "the command before each run failed: two");
+    }
+
+    #[tokio::test]
+    async fn a_service_whose_port_is_taken_is_started_on_another() {
+        let home = tempfile::tempdir().unwrap();
+        let program = home.path().join("timer");
+        let script = format!(
+            "#!/bin/sh\necho \"$PORT\" >> {}\necho \"PORT 127.0.0.1:$PORT cannot be opened: Address already in use (os error 98).\"",
+            home.path().join("ports").display()
+        );
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+        let wanted = Wanted {
+            program,
+            directory: home.path().to_owned(),
+            database_url: None,
+            api_key: "key".to_owned(),
+            settings: BTreeMap::new(),
+            before: None,
+        };
+        let failure = Embedded::start(&wanted).await.unwrap_err().to_string();
+        assert!(failure.contains("Address already in use"), "{failure}");
+        let ports = fs::read_to_string(home.path().join("ports")).unwrap();
+        assert_eq!(ports.lines().count(), PORTS_TRIED_MAX);
     }
 }

@@ -3,6 +3,7 @@
 
 mod conformance;
 mod database;
+mod lists;
 mod outages;
 mod setup;
 

@@ -188,6 +188,32 @@ async fn what_is_executing_is_found_at_once_among_many_that_are_due() {
     assert_eq!(store.count(&filter, Duration::ZERO).await.unwrap(), 10);
 }
 
+/// The planner still believes in the crowd that was due a moment ago, and there is no time to walk to the few that are left.
+#[tokio::test(flavor = "multi_thread")]
+async fn few_are_found_where_the_planner_expects_many() {
+    let url = throwaway::postgres().create_database();
+    let store = open(&url).await;
+    let drafts = (0..10).map(|n| timer("http://a.example/").numbered(n).created_at(NOW).build());
+    store.create(drafts.collect()).await.unwrap();
+    let newer_and_finished = "
+        WITH finished AS (
+            INSERT INTO definition (id, namespace, asked, execute_at, callback_type, callback_config, delivery,
+                fingerprint, revision, created_at, updated_at)
+            SELECT gen_random_uuid(), 'default', 1, 1, 'http', '{}', 'at_least_once', '\\x00', 1, later.at, later.at
+            FROM (SELECT max(created_at) + n AS at FROM definition, generate_series(1, 1000) AS n GROUP BY n) AS later
+            RETURNING id)
+        INSERT INTO outcome (id, status, attempt, executed_at, finished_at) SELECT id, 'completed', 1, 1, 1 FROM finished;
+        INSERT INTO due (shard, id, at, attempt, destination)
+        SELECT n % 64, gen_random_uuid(), n, 0, 1 FROM generate_series(1, 30000) AS n;
+        ANALYZE;
+        DELETE FROM due WHERE at <= 30000";
+    throwaway::postgres().query(&url, newer_and_finished);
+    assert_eq!(throwaway::postgres().query(&url, "SELECT reltuples > 4 * 5000 FROM pg_class WHERE relname = 'due'"), "t");
+    let filter = Filter { status: vec![Status::Pending], ..Filter::default() };
+    let page = store.list(&ListQuery { filter, limit: 20, budget: Duration::ZERO, ..ListQuery::default() }).await.unwrap();
+    assert_eq!((page.timers.len(), page.complete), (10, true));
+}
+
 /// A claim that left its page would have to be entered into the index again, and twice the index would have to be cleaned up.
 #[tokio::test(flavor = "multi_thread")]
 async fn claims_stay_on_their_page() {
