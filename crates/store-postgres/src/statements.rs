@@ -34,7 +34,7 @@ pub const SCHEDULER: [(&str, &str); 21] = [
 ];
 
 /// What callers say about timers they know by id.
-pub const CALLERS: [(&str, &str); 40] = [
+pub const CALLERS: [(&str, &str); 41] = [
     ("insert", create::INSERT),
     ("insert what is free", create::INSERT_FREE),
     ("read", read::READ),
@@ -44,6 +44,7 @@ pub const CALLERS: [(&str, &str); 40] = [
     ("reopen", change::REOPEN),
     ("cancel all", bulk::CANCEL_ALL),
     ("still pending", bulk::STILL_PENDING),
+    ("count group", groups::COUNT_GROUP),
     ("group members", groups::GROUP_MEMBERS),
     ("attempts", attempts::ATTEMPTS),
     ("attempts of events", events::ATTEMPTS_AT),

@@ -1,15 +1,15 @@
 use std::collections::HashMap;
 
 use domain::{Event, Status, Timer, TimerId, Timestamp};
-use sqlx::{PgConnection, Row, postgres::PgRow};
-use store::Changed;
-use store_sql::{Call, ExistingTimer, sql};
+use sqlx::{PgConnection, postgres::PgRow};
+use store::{Changed, Unreadable};
+use store_sql::{Call, ExistingTimer, Row, Standing, sql};
 
 use crate::{
     connector::Connector,
     failure::{Failure, Step},
     read::Read,
-    rows::{self, shard_column},
+    rows::{self, Fields, shard_column},
 };
 
 pub(crate) const CANCEL_FREE: &str = sql!("../sql/cancel_free.sql");
@@ -28,7 +28,8 @@ impl CancelFree {
         Self { shard_columns: ids.iter().map(|id| shard_column(*id, shards)).collect(), ids, nows, shards }
     }
 
-    async fn cancel(&self, session: &mut PgConnection) -> Result<HashMap<TimerId, PgRow>, Failure> {
+    /// The timers that are canceled now. `None` for one that cannot be read.
+    async fn cancel(&self, session: &mut PgConnection) -> Result<HashMap<TimerId, Option<Timer>>, Failure> {
         let rows = sqlx::query(CANCEL_FREE)
             .bind(self.ids.iter().map(|id| id.as_uuid()).collect::<Vec<_>>())
             .bind(&self.shard_columns)
@@ -36,7 +37,18 @@ impl CancelFree {
             .fetch_all(session)
             .await
             .or_unknown()?;
-        rows.into_iter().map(|row| Ok((rows::id(&row).or_unknown()?, row))).collect()
+        rows.iter().map(|row| Ok((rows::id(row).or_unknown()?, canceled(row).ok()))).collect()
+    }
+
+    /// The timers that the statement passed over, or that are not there.
+    async fn read_rest(
+        &self,
+        session: &mut PgConnection,
+        canceled: &HashMap<TimerId, Option<Timer>>,
+    ) -> Result<HashMap<TimerId, Result<ExistingTimer, Unreadable>>, Failure> {
+        let rest: Vec<_> = self.ids.iter().copied().filter(|id| !canceled.contains_key(id)).collect();
+        let existing = Read::new(rest, self.shards).run(session).await;
+        existing.map_err(|failure| failure.after_a_commit_if(!canceled.is_empty()))
     }
 }
 
@@ -45,33 +57,30 @@ impl Call<Connector> for CancelFree {
     const WRITES: bool = true;
 
     async fn run(&self, session: &mut PgConnection) -> Result<Self::Answer, Failure> {
-        let canceled = self.cancel(session).await?;
-        // Read afterwards: the statement may have met a timer whose new content it does not see.
-        let existing = Read::new(self.ids.clone(), self.shards).run(session).await;
-        let mut existing = existing.map_err(|failure| failure.after_a_commit_if(!canceled.is_empty()))?;
-        let answer = |(id, now): (&TimerId, &Timestamp)| match (canceled.get(id), existing.remove(id)) {
-            (Some(row), Some(Ok(existing))) => after_cancel(row, existing, *now).map(Some),
-            (None, None) => Ok(Some(Changed::NotFound)),
+        let mut canceled = self.cancel(session).await?;
+        let mut rest = self.read_rest(session, &canceled).await?;
+        let answer = |id| match (canceled.remove(id), rest.remove(id)) {
+            (Some(timer), _) => timer.map(Changed::Done),
+            (None, None) => Some(Changed::NotFound),
             (None, Some(Ok(existing))) if existing.timer.status.after(Event::Cancel).is_none() => {
-                Ok(Some(Changed::WrongStatus(existing.timer)))
+                Some(Changed::WrongStatus(existing.timer))
             }
-            // What cannot be read, or was canceled and removed at once, is for the caller to find out.
-            _ => Ok(None),
+            // What cannot be read, or can still be canceled, is for the caller to find out.
+            (None, Some(_)) => None,
         };
-        let answers: Result<_, Failure> = self.ids.iter().zip(&self.nows).map(answer).collect();
-        answers.map_err(|failure| failure.after_a_commit_if(!canceled.is_empty()))
+        Ok(self.ids.iter().map(answer).collect())
     }
 }
 
-/// Whatever happened to it since, this is what the cancel made of it.
-fn after_cancel(row: &PgRow, existing: ExistingTimer, now: Timestamp) -> Result<Changed, Failure> {
-    Ok(Changed::Done(Timer {
+fn canceled(row: &PgRow) -> Result<Timer, Failure> {
+    let fields = Fields(row);
+    let standing = Standing {
         status: Status::Canceled,
-        attempt: u32::try_from(row.try_get::<i32, _>("attempt").or_unknown()?).unwrap_or(0),
-        last_error: row.try_get("last_error").or_unknown()?,
+        attempt: fields.optional_number("attempt")?.unwrap_or_default(),
+        last_error: fields.optional_text("last_error")?.map(str::to_owned),
         executed_at: None,
-        updated_at: now,
+        finished_at: fields.optional_number("now")?,
         pause: None,
-        ..existing.timer
-    }))
+    };
+    store_sql::timer(fields.id()?, &fields, standing)
 }

@@ -3,8 +3,8 @@
 -- $1 id, $2 shard, $3 now
 WITH gone AS (
     DELETE FROM due d
-    USING definition f
-    WHERE f.id = $1 AND d.shard = $2 AND d.at = coalesce(f.due_at, f.execute_at) AND d.id = f.id AND d.claim IS NULL
+    WHERE d.shard = $2 AND d.at = (SELECT coalesce(f.due_at, f.execute_at) FROM definition f WHERE f.id = $1)
+        AND d.id = $1 AND d.claim IS NULL
     RETURNING d.id, d.attempt, d.last_error
 ), unpaused AS (
     DELETE FROM paused p

@@ -1,23 +1,31 @@
--- Cancels many pending timers, each for a caller of its own. Passes over rows that another session
--- holds, so that no caller waits for what another one waits for. A row that moved since this
--- statement began is not found.
+-- Cancels many pending timers, each for a caller of its own, and reads them along. Passes over rows
+-- that another session holds, so that no caller waits for what another one waits for, and rows that
+-- were changed while the statement ran: locked is only the very version that the statement saw when
+-- it began, as in claim_and_read.sql. So none comes with a definition that is older than the row.
 -- $1 ids, $2 shards, $3 now
-WITH wanted AS MATERIALIZED (
-    SELECT w.shard, coalesce(f.due_at, f.execute_at) AS at, w.id, w.now
+WITH seen AS MATERIALIZED (
+    SELECT
+        d.place, d.version, d.attempt, d.last_error, w.now, f.id, f.namespace, f.key, f.asked,
+        f.execute_at, f.callback_config, f.metadata, f.correlation_id, f.retry_policy, f.delivery, f.revision,
+        f.created_at, f.options, f.group_name
     FROM unnest($1::uuid[], $2::smallint[], $3::bigint[]) AS w (id, shard, now)
     JOIN definition f ON f.id = ANY (ARRAY[w.id])
+    -- OFFSET 0 as in read.sql.
+    CROSS JOIN LATERAL (
+        SELECT d.ctid AS place, d.xmin AS version, d.attempt, d.last_error
+        FROM due d
+        WHERE d.shard = w.shard AND d.at = coalesce(f.due_at, f.execute_at) AND d.id = w.id AND d.claim IS NULL
+        OFFSET 0
+    ) d
 ), held AS MATERIALIZED (
-    SELECT d.shard, d.at, d.id, d.attempt, d.last_error, w.now
-    FROM wanted w
-    JOIN due d ON d.shard = ANY (ARRAY[w.shard]) AND d.at = w.at AND d.id = w.id
-    WHERE d.claim IS NULL
+    SELECT s.*
+    FROM seen s
+    JOIN due d ON d.ctid = s.place AND d.xmin = s.version
     FOR UPDATE OF d SKIP LOCKED
 ), gone AS (
-    DELETE FROM due d
-    USING held h
-    WHERE d.shard = ANY (ARRAY[h.shard]) AND d.at = h.at AND d.id = h.id
-    RETURNING d.id, h.attempt, h.last_error, h.now
+    DELETE FROM due d USING held h WHERE d.ctid = h.place
+), ended AS (
+    INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at)
+    SELECT id, 'canceled', attempt, last_error, NULL::bigint, now FROM held
 )
-INSERT INTO outcome (id, status, attempt, last_error, executed_at, finished_at)
-SELECT id, 'canceled', attempt, last_error, NULL::bigint, now FROM gone
-RETURNING id, attempt, last_error
+SELECT * FROM held

@@ -1,7 +1,8 @@
 -- Claims due timers and reads them along. A row that is changed while the statement runs is passed
 -- over: it is reached once as the statement saw it when it began, and taken only if it is still
--- that very version (its ctid). So it never comes with a definition that is older than the row; a
--- change of the definition of a pending timer changes its row as well.
+-- that very version: its ctid, and its xmin, because servers before the releases of November 2025
+-- follow a changed row without comparing its ctid again. So it never comes with a definition that
+-- is older than the row; a change of the definition of a pending timer changes its row as well.
 -- $1 shards, $2 due times, $3 ids, $4 epochs, one of each for every entry; $5 token, $6 lease in
 -- microseconds
 WITH clock AS MATERIALIZED (
@@ -35,6 +36,7 @@ CROSS JOIN LATERAL (
 -- A claim waits briefly for a row that another session is changing, for all its neighbours wait
 -- with it. The limit is set before the first row is looked at, and ends with the statement.
 WHERE (SELECT set_config('lock_timeout', '200ms', true)) IS NOT NULL AND d.ctid = seen.ctid
+    AND d.xmin = seen.xmin
 RETURNING
     d.shard, d.epoch, d.at, d.id, d.destination, d.attempt, d.last_error, d.claim, size.is_small, f.namespace, f.key,
     f.asked, f.execute_at, CASE WHEN size.is_small THEN f.callback_config END AS callback_config,

@@ -10,10 +10,15 @@ FROM (
         ELSE 'paused'
     END AS status
     FROM definition f
-    LEFT JOIN due d
-        ON d.shard = ((get_byte(uuid_send(f.id), 14) * 256 + get_byte(uuid_send(f.id), 15)) % $4::integer)::smallint
-        AND d.at = coalesce(f.due_at, f.execute_at) AND d.id = f.id
-    LEFT JOIN outcome o ON o.id = f.id
+    -- OFFSET 0 as in read.sql.
+    LEFT JOIN LATERAL (
+        SELECT d.id, d.claim
+        FROM due d
+        WHERE d.shard = ((get_byte(uuid_send(f.id), 14) * 256 + get_byte(uuid_send(f.id), 15)) % $4::integer)::smallint
+            AND d.at = coalesce(f.due_at, f.execute_at) AND d.id = f.id
+        OFFSET 0
+    ) d ON TRUE
+    LEFT JOIN LATERAL (SELECT o.id, o.status FROM outcome o WHERE o.id = f.id OFFSET 0) o ON TRUE
     WHERE f.namespace = $1 AND f.group_name = $2
     LIMIT $3
 ) g

@@ -2,7 +2,6 @@
 -- for, it no longer fits the definition as this statement sees it, and nothing is found.
 -- $1 id, $2 shard
 SELECT d.at, d.claim IS NOT NULL AS claimed, d.attempt, d.last_error
-FROM definition f
-JOIN due d ON d.shard = $2 AND d.at = coalesce(f.due_at, f.execute_at) AND d.id = f.id
-WHERE f.id = $1
-FOR UPDATE OF d
+FROM due d
+WHERE d.shard = $2 AND d.at = (SELECT coalesce(f.due_at, f.execute_at) FROM definition f WHERE f.id = $1) AND d.id = $1
+FOR UPDATE

@@ -1,13 +1,15 @@
 -- Replaces the definitions of many pending timers, each for a caller of its own, if they still have
 -- the revision that the caller has read. Passes over rows that another session holds, so that no
--- caller waits for what another one waits for. A timer with a new time starts its attempts over;
--- another one waits for the attempt that it waits for, or for its expiry.
--- Locks `due` before `definition`, as every change does. The revision is compared with the newest
--- definition, and `due` is changed only where it fits.
+-- caller waits for what another one waits for, and rows that were changed while the statement ran:
+-- see cancel_free.sql. A timer with a new time starts its attempts over; another one waits for the
+-- attempt that it waits for, or for its expiry.
+-- Locks `due` before `definition`, as every change does.
 -- $1 ids, $2 to $16 the definitions, among them $5 execute at, $17 revisions before, $18
 -- destinations, $19 shards, $20 when they expire
-WITH wanted AS MATERIALIZED (
-    SELECT w.*, coalesce(f.due_at, f.execute_at) AS at, w.execute_at = f.execute_at AS is_same_time
+WITH seen AS MATERIALIZED (
+    SELECT
+        w.*, f.ctid AS definition_place, w.execute_at = f.execute_at AS is_same_time, d.place, d.version, d.at,
+        d.attempt, d.last_error
     FROM (
         SELECT
             unnest($1::uuid[]) AS id, unnest($2::text[]) AS namespace, unnest($3::text[]) AS key,
@@ -19,17 +21,23 @@ WITH wanted AS MATERIALIZED (
             unnest($18::bigint[]) AS destination, unnest($19::smallint[]) AS shard, unnest($20::bigint[]) AS expires_at
     ) w
     JOIN definition f ON f.id = ANY (ARRAY[w.id])
+    CROSS JOIN LATERAL (
+        SELECT d.ctid AS place, d.xmin AS version, d.at, d.attempt, d.last_error
+        FROM due d
+        WHERE d.shard = w.shard AND d.at = coalesce(f.due_at, f.execute_at) AND d.id = w.id AND d.claim IS NULL
+        OFFSET 0
+    ) d
+    WHERE f.revision = w.revision_before
 ), held AS MATERIALIZED (
     SELECT
-        w.*, d.attempt, d.last_error,
+        s.*,
         CASE
-            WHEN NOT w.is_same_time THEN w.execute_at
-            WHEN d.at > w.execute_at THEN least(d.at, w.expires_at)
-            ELSE d.at
+            WHEN NOT s.is_same_time THEN s.execute_at
+            WHEN s.at > s.execute_at THEN least(s.at, s.expires_at)
+            ELSE s.at
         END AS next_at
-    FROM wanted w
-    JOIN due d ON d.shard = ANY (ARRAY[w.shard]) AND d.at = w.at AND d.id = w.id
-    WHERE d.claim IS NULL
+    FROM seen s
+    JOIN due d ON d.ctid = s.place AND d.xmin = s.version
     FOR UPDATE OF d SKIP LOCKED
 ), changed AS (
     UPDATE definition f
@@ -39,9 +47,9 @@ WITH wanted AS MATERIALIZED (
         retry_policy = h.retry_policy, delivery = h.delivery, fingerprint = h.fingerprint, updated_at = h.updated_at,
         revision = h.revision, options = h.options, group_name = h.group_name, recorded = h.revision
     FROM held h
-    WHERE f.id = ANY (ARRAY[h.id]) AND f.revision = h.revision_before
+    WHERE f.ctid = h.definition_place AND f.revision = h.revision_before
     RETURNING
-        h.shard, h.at, h.id, h.next_at, h.destination, h.revision, f.created_at,
+        h.place, h.id, h.next_at, h.destination, h.revision, f.created_at,
         CASE WHEN h.is_same_time THEN h.attempt ELSE 0 END AS attempt,
         CASE WHEN h.is_same_time THEN h.last_error END AS last_error
 ), written AS (
@@ -53,5 +61,5 @@ WITH wanted AS MATERIALIZED (
 UPDATE due d
 SET at = c.next_at, attempt = c.attempt, last_error = c.last_error, destination = c.destination
 FROM changed c
-WHERE d.shard = ANY (ARRAY[c.shard]) AND d.at = c.at AND d.id = c.id
+WHERE d.ctid = c.place
 RETURNING c.id, c.created_at, c.attempt, c.last_error
