@@ -19,15 +19,7 @@ searches() {
   SIM_SEEDS=${PARTITIONED_SIM_SEEDS:-5000} cargo test --locked --package store-partitioned --test simulation -- --nocapture
 
   heading "fuzz targets"
-  if cargo +nightly fuzz --version >/dev/null 2>&1; then
-    for target in fuzz/fuzz_targets/*.rs; do
-      name=$(basename "$target" .rs)
-      mkdir -p "fuzz/corpus/$name"
-      cargo +nightly fuzz run "$name" "fuzz/corpus/$name" "fuzz/seeds/$name" -- -max_total_time="${FUZZ_SECONDS:-600}"
-    done
-  else
-    echo "left out: they need a nightly compiler and cargo-fuzz (see fuzz/README.md)"
-  fi
+  scripts/fuzz.sh
 
   heading "clippy, on what only this builds"
   # What DynamoDB adds, and the tests with `test = false` in their manifest, which are no part of --all-targets.
