@@ -35,13 +35,13 @@ described! {
         .schema_type(Type::String)
         .description(Some("The name of a namespace."))
         .min_length(Some(1))
-        .max_length(Some(255))
+        .max_length(Some(limits::NAMESPACE_CHARS_MAX))
         .pattern(Some(r"^[^\x00-\x1f\x7f-\x9f]*$"));
     TimerKey: ObjectBuilder::new()
         .schema_type(Type::String)
         .description(Some("The key of a timer."))
         .min_length(Some(1))
-        .max_length(Some(255))
+        .max_length(Some(limits::KEY_CHARS_MAX))
         .pattern(Some(r"^[^\x00-\x1f\x7f-\x9f]*$"))
         .examples([serde_json::json!("order-456")]);
     IfMatch: ObjectBuilder::new()
@@ -93,7 +93,7 @@ fn statuses() -> OneOfBuilder {
 }
 
 fn namespaces() -> OneOfBuilder {
-    let one = r"[^\x00-\x1f\x7f-\x9f,]{1,255}";
+    let one = format!(r"[^\x00-\x1f\x7f-\x9f,]{{1,{}}}", limits::NAMESPACE_CHARS_MAX);
     let several = ArrayBuilder::new().items(NamespaceName::schema()).max_items(Some(FILTER_NAMESPACES_MAX));
     one_or_several(&format!("^{one}(,{one}){{0,{}}}$", FILTER_NAMESPACES_MAX - 1), several)
 }
