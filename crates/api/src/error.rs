@@ -14,9 +14,9 @@ pub(crate) enum ApiError {
     /// Something about the request as a whole.
     Malformed(String),
     Unauthorized,
-    /// The next one may come in so long.
+    /// The rate limit is reached, with the time after which the next request may come.
     TooManyRequests(Duration),
-    /// A wrong key, and not the first from this address; the next is looked at in so long.
+    /// A wrong key after too many from this address, with the time to wait before the next. A valid key is accepted meanwhile.
     TooManyWrongKeys(Duration),
     /// The path under which everything is served, and so the documentation.
     NoSuchRoute(BasePath),

@@ -89,7 +89,7 @@ impl fmt::Debug for Rates {
 }
 
 impl Rates {
-    /// As often as it likes, where there is no limit.
+    /// Makes the buckets of all keys. Without a limit every request is let in.
     pub fn new(limit: Option<RateLimit>) -> Self {
         Self { limit, buckets: Arc::new(Buckets(Mutex::default())) }
     }
@@ -100,7 +100,7 @@ impl Rates {
         self.buckets.take(limit, caller.key_id(), now)
     }
 
-    /// So many more that came in one request: they are owed.
+    /// Charges the caller for `count` more items that came in one request, even where that leaves its bucket in debt.
     pub(crate) fn owe(&self, caller: &Caller, count: usize) {
         let Some(limit) = self.limit else { return };
         if let Some(full_at) = self.buckets.full_at().get_mut(&caller.key_id()) {

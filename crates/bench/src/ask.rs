@@ -9,9 +9,9 @@ const REGISTERED: &[u8] = br#""status":201"#;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ask {
     Create,
-    /// By the id, with which the timer must have been created.
+    /// A cancel by id; the timer must have been created with that id.
     Cancel,
-    /// By the id, with which the timer must have been created.
+    /// An update by id; the timer must have been created with that id.
     Update,
     /// The first page of a list; the number decides which.
     List,

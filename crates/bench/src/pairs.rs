@@ -54,7 +54,7 @@ pub struct Comparison {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Side {
     pub program: String,
-    /// As the last run has met it.
+    /// The service as the last run found it.
     pub service: Service,
 }
 

@@ -9,7 +9,7 @@ const AGAIN: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(
 /// The pauses of the consumer while the store or the broker is away.
 pub(crate) const PAUSES: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
 
-/// When a command that could not be carried out should come again, after so many deliveries.
+/// The pause before a command that could not be carried out is delivered again, after this number of deliveries.
 pub(crate) fn again_after(deliveries: u32) -> Duration {
     AGAIN.after(deliveries)
 }

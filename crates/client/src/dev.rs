@@ -216,7 +216,7 @@ impl TimerDev {
         self.look(which, None).await
     }
 
-    /// Waits up to ten seconds until there are so many calls, and gives all of them.
+    /// Waits up to ten seconds until there are at least `count` calls, and returns all of them.
     pub async fn wait_for(&self, which: &Calls, count: usize) -> Result<Vec<Received>, Error> {
         let until = tokio::time::Instant::now() + CALLS_WITHIN;
         let mut which = which.clone();

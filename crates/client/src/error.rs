@@ -61,7 +61,7 @@ impl Refusal {
 }
 
 impl Error {
-    /// By the code of the envelope, and by the status where there is none.
+    /// Classifies a refusal by the code of its envelope, or else by its status.
     pub(crate) fn of(refusal: Refusal) -> Self {
         match (refusal.code, refusal.status) {
             (Some(2), _) => Self::Invalid(refusal),

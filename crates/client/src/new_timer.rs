@@ -193,7 +193,7 @@ impl NewTimer {
         Self::new(Callback::nats(topic))
     }
 
-    /// Due so long from now.
+    /// Makes the timer due after this delay from now.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
         self.delay = Some(duration(delay));

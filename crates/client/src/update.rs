@@ -19,7 +19,7 @@ impl Update {
         Self::default()
     }
 
-    /// Due so long from now.
+    /// Makes the timer due after this delay from now.
     #[must_use]
     pub fn after(self, delay: Duration) -> Self {
         self.text("delay", &duration(delay))

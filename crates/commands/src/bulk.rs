@@ -12,7 +12,7 @@ use store::{
 pub use self::breakdown::BulkBreakdown;
 use crate::{BulkWork, CommandError, Commands, bulk_work::Plan, call};
 
-/// Up to so many timers are changed while the client waits.
+/// The maximum number of timers that are changed while the client waits.
 pub const CHANGED_AT_ONCE_MAX: usize = 1_000;
 /// How many operations of one key may run at the same time.
 pub const OPERATIONS_RUNNING_MAX: usize = 4;
@@ -98,7 +98,7 @@ impl Commands {
         }
         let count = self.count_matching(filter.clone(), SEARCH_BUDGET).await?;
         let matched = Count { timers: count.timers.max(found.len() as u64), ..count };
-        // By an estimate nothing is refused: the operation counts before it changes the first timer.
+        // An estimate refuses nothing: the operation counts before it changes the first timer.
         if !matched.is_estimate && matched.timers > request.expected_max {
             return Err(too_many());
         }

@@ -31,7 +31,7 @@ pub enum BulkWork {
 pub enum Reschedule {
     /// The same for all of them.
     At(Timestamp),
-    /// So much later or earlier than each was due. What would be past is due now.
+    /// Each moves by the same time, later or earlier than it was due. A new due time that would be in the past becomes now.
     Shift(Shift),
     /// Evenly over a time from the start of the request, in the order of their creation.
     Spread(Span),

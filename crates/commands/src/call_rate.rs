@@ -20,12 +20,12 @@ pub struct CallRate {
 }
 
 impl CallRate {
-    /// High from so many calls a second on.
+    /// Makes a rate that is high from `per_second` calls a second on.
     pub fn from(per_second: f64, count: CallCount) -> Self {
         Self { before: count(), count, per_second, since: Instant::now(), is_high: false }
     }
 
-    /// Whether so many calls were made in the last window that is over.
+    /// Whether the rate was high in the last complete window.
     pub fn is_high(&mut self) -> bool {
         let elapsed = self.since.elapsed();
         if elapsed >= WINDOW {

@@ -46,10 +46,10 @@ pub enum CommandError {
     /// The searches of this key take so long that one more would wait for too long.
     #[error("too many searches of this key are waiting: try again when some have ended")]
     TooManySearches,
-    /// As many streams are open as there may be.
+    /// The maximum number of event streams is open: those of this key, or all of them.
     #[error("{0}: close one, or try again later")]
     TooManyStreams(&'static str),
-    /// As many operations of this key are running as may; nothing was changed.
+    /// The maximum number of operations of this key is running; nothing was changed.
     #[error(
         "no more than {max} operations of one key may run at the same time, and nothing was changed: try again when one of them has ended",
         max = OPERATIONS_RUNNING_MAX

@@ -43,7 +43,7 @@ const RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const PURGE_INTERVAL: Duration = Duration::from_secs(60);
 const PURGED_AT_ONCE: usize = 1_000;
-/// From so many calls a second on operations give way. A rare call that meets a page waits for a millisecond or two.
+/// The number of calls a second from which operations give way. A rare call that meets a page waits for a millisecond or two.
 const CALLS_PER_SECOND_MIN: f64 = 50.0;
 /// Why an operation fails that met more timers than its client expects.
 const TOO_MANY: &str = "more timers match than expected_max";

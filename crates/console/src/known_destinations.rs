@@ -22,7 +22,7 @@ const READ_AT_ONCE: usize = 8;
 /// The receiver as a filter names it; a timer that calls nothing has none.
 pub(crate) type Destination = Option<Arc<str>>;
 
-/// By timer and revision: another revision may call another receiver.
+/// The receivers that are known, by timer and revision: another revision may call another receiver.
 #[derive(Default)]
 pub(crate) struct KnownDestinations(Mutex<HashMap<(TimerId, u32), Destination>>);
 

@@ -18,7 +18,7 @@ pub(crate) enum Problem {
     ReadOnlyConsole,
     LoggedOut,
     Unsafe(&'static str),
-    /// The key asks too often; the next request may come in so long.
+    /// The key asks too often, with the time after which the next request may come.
     TooManyRequests(Duration),
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
-    /// Those after the attempt with this number, which ended so long after the due time.
+    /// The attempts planned after attempt number `made`, which ended `ended` after the due time.
     pub(crate) fn after(policy: &RetryPolicy, made: u32, ended: Span) -> Self {
         let last = policy.max_retries.saturating_add(1);
         let mut at = ended;

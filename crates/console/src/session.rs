@@ -36,7 +36,7 @@ pub(crate) enum Holder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Session {
     pub(crate) holder: Holder,
-    /// By the clock of the machine.
+    /// When the session ends, by the clock of the machine.
     pub(crate) ends_at: Timestamp,
 }
 

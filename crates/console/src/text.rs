@@ -143,7 +143,7 @@ pub(crate) fn in_path(text: &str) -> String {
     text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
 }
 
-/// A text of at most so many characters, with a mark where it was cut.
+/// Cuts a text to at most `chars_max` characters, and marks where it was cut.
 pub(crate) fn cut(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -66,7 +66,7 @@ impl HttpSender {
         Ok(Self { connections: Connections::new(connector), egress, agent, clock })
     }
 
-    /// The same, with at most so many idle connections.
+    /// The same, with at most `idle_connections_max` idle connections.
     pub fn keeping(mut self, idle_connections_max: Option<usize>) -> Self {
         self.connections = self.connections.keeping(idle_connections_max);
         self

@@ -16,7 +16,7 @@ pub const ANSWER_DELAY_MAX: Duration = Duration::from_secs(600);
 pub struct Answer {
     /// Calls of this path, without its query; of every path if there is none.
     pub path: Option<String>,
-    /// So many calls, and then the next answer for that path; every call if there is no number.
+    /// The number of calls that still get this answer, before the next one for that path counts; every call if `None`.
     pub times: Option<u64>,
     pub delay: Duration,
     /// `None`: the call is never answered.

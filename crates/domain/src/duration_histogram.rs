@@ -29,7 +29,8 @@ impl DurationHistogram {
         }
     }
 
-    /// The lengths of each doubling, in microseconds, and how many there are: at least so many doublings, with all in them that have any.
+    /// The bounds of each doubling, in microseconds, and the number of lengths within them: from the first doubling that has any to
+    /// the last, widened to `at_least` doublings except at the upper end. Empty where nothing was counted.
     pub fn doublings(&self, at_least: usize) -> Vec<(u64, u64, u64)> {
         let counted = |n: usize| {
             let buckets = n << BITS..(n + 1) << BITS;

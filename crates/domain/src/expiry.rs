@@ -7,7 +7,7 @@ use crate::{Invalid, Span, Timestamp};
 #[serde(from = "i64", into = "i64")]
 pub enum Expiry {
     At(Timestamp),
-    /// So long after the due time. It moves with the due time.
+    /// The expiry lies this time after the due time, and moves with it.
     After(Span),
 }
 

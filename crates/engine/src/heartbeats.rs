@@ -17,10 +17,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// How often the firing reports that it makes progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
-/// A node whose firing has made no progress for so long does not fire: another node should own its shards.
+/// The time without progress in firing after which a node stops its heartbeats: another node should own its shards.
 const STANDSTILL_MAX: Duration = Duration::from_secs(30);
 
-/// By default on the runtime of the pipeline itself, as the simulation wants it.
+/// Runs the heartbeats of a node, by default on the runtime of the pipeline itself, as the simulation needs it.
 #[derive(Default)]
 pub struct Heartbeats {
     runtime: Option<Handle>,

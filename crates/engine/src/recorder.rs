@@ -6,8 +6,8 @@
 //!                              └──────────── what is newer than that ─────────────────▶ this node's API
 //! ```
 //!
-//! A create or a delivery costs a few increments under locks that no other work is done under. Memory is bounded: so many namespaces in a
-//! minute, so many minutes that the store did not take, so many receivers.
+//! A create or a delivery costs a few increments under locks that no other work is done under. Memory is bounded:
+//! there is a maximum number of namespaces in a minute, of minutes that the store did not take, and of receivers.
 
 mod key_uses;
 mod minutes;

@@ -8,7 +8,7 @@ use crate::{Deliver, Pipeline, deliver::is_retry, follow_up::FollowUp, settle::A
 
 /// How often claims are looked for besides: one that its owner made just while its shard was taken over comes to light late.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// After so many failures in a row it is asked whether the store is away or one of the results is in the way.
+/// The number of failures in a row from which a batch is settled in parts, to tell an unavailable store from a bad result.
 const FAILURES_MAX: u32 = 10;
 
 /// Takes up what a dead owner left `executing`: at once when shards come in, and now and then to be sure.
@@ -32,7 +32,7 @@ pub(crate) async fn run<D: Deliver>(pipeline: Arc<Pipeline<D>>, stop: Cancellati
 }
 
 impl<D: Deliver> Pipeline<D> {
-    /// One batch, after so many failures in a row. Returns how many were taken up.
+    /// Takes up one batch, after this number of failures in a row. Returns how many timers were taken up.
     async fn recover_once(&self, failures: u32) -> StoreResult<usize> {
         let expired = self.scheduler.expired_once().await?;
         if expired.is_empty() {

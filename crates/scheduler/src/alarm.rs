@@ -13,7 +13,7 @@ use std::{
 use domain::Clock;
 use tokio::sync::Notify;
 
-/// The runtime wakes up at most this much too late, so that so much is left for the thread.
+/// The time before a deadline that is left to the thread: the runtime wakes up at most this much too late.
 const LAST_STRETCH: Duration = Duration::from_millis(3);
 
 /// Wakes the tasks that sleep by it in time: all of them at the earliest time that one of them has set. They look at the time

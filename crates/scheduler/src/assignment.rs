@@ -17,7 +17,7 @@ pub fn shards_of(node: NodeId, members: &[Member], shards: u16) -> Vec<Shard> {
     }
     takers.sort_unstable_by_key(|taker| taker.node);
     let each = usize::from(shards) / takers.len();
-    // So many nodes get one more than the rest.
+    // The number of nodes that get one shard more than the rest.
     let mut extra = usize::from(shards) % takers.len();
     let mut mine = Vec::new();
     for shard in (0..shards).map(Shard) {

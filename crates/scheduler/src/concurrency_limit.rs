@@ -22,9 +22,9 @@ pub struct ConcurrencyLimit {
     by_destination: Shares<Destination, usize>,
 }
 
-/// So many permits are left for tenants that have none yet: a quarter where that is less, a sixteenth where that is more.
+/// The number of permits left for tenants that have none yet; a quarter of all where that is less, a sixteenth where that is more.
 const TENANT_RESERVE: usize = 512;
-/// So many of what a tenant may have, or a quarter where that is less, are left for receivers of it that have none yet.
+/// The number of a tenant's permits left for its receivers that have none yet; a quarter of what it may have where that is less.
 const RECEIVER_RESERVE: usize = 384;
 /// A quarter of what lies above that reserve is left for the second permits of other receivers.
 const AMONG_RECEIVERS: FairShare = FairShare::AMONG_TENANTS;

@@ -8,11 +8,11 @@ use crate::hash::Shares;
 
 /// What claimed timers may hold in memory while they are called.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
-/// So much a tenant may hold whatever other tenants hold, as long as there are no more tenants than this: claims of large ones after
-/// small ones may hold all, and hang.
+/// The number of bytes that a tenant may hold whatever other tenants hold, as long as no more than `TENANTS_WITH_MINIMUM` tenants
+/// hold any: claims of large timers after small ones may hold the whole budget, and hang.
 const TENANT_BYTES_MIN: usize = 512 * 1024;
 const TENANTS_WITH_MINIMUM: usize = 64;
-/// For the same reason, so many destinations get their first.
+/// The number of destinations, of all tenants, that for the same reason get their first timer whatever their tenant holds.
 const FIRSTS_MIN: usize = 32;
 /// One destination gets at most this part of the bytes that its tenant has left above the reserve.
 const SHARE_OF_LEFT: usize = 3;
@@ -40,7 +40,7 @@ impl Default for MemoryBudget {
 }
 
 impl MemoryBudget {
-    /// How many bytes a tenant that holds so many may hold besides.
+    /// How many bytes a tenant that holds `held` may hold besides.
     fn left(&self, held: usize) -> usize {
         let minimum = if self.by_tenant.len() <= TENANTS_WITH_MINIMUM { TENANT_BYTES_MIN } else { 0 };
         FairShare::AMONG_TENANTS.left(self.free(), held).max(minimum.saturating_sub(held))

@@ -9,14 +9,14 @@ const BUSY_PAGE_MAX: usize = 2_000;
 const OF_WHAT_FINISHED: usize = 2;
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
-/// So long nothing must have finished before the store counts as idle. Shorter than that, a steady load would have gaps in which it
-/// looks like none.
+/// The time without a finished timer after which the store counts as idle. If it were shorter, the gaps of a steady load would look
+/// like no load.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// What is removed at once while nothing fires: at first the fewest, and up to the most as many as take about `PAGE_TIME`. Fewer would
 /// take hardly less time: on a busy machine a page mostly waits.
 const IDLE_PAGE_MIN: usize = 250;
 const IDLE_PAGE_MAX: usize = 4_000;
-/// So long may a page take: a create or a timer that becomes due waits for it where a store has one writer.
+/// The time that a page should take at most: where a store has one writer, a create or a timer that becomes due waits for it.
 const PAGE_TIME: Duration = Duration::from_millis(5);
 /// The pause after a page that took no longer than that, as a part of what it took: the store has hardly anything else to do.
 const IDLE_PAUSE_PART: u32 = 4;
@@ -45,7 +45,7 @@ impl Default for PurgePace {
 }
 
 impl PurgePace {
-    /// The next page, after so many timers have finished since the last one.
+    /// The next page, where `finished` timers have finished since the last one.
     pub fn page(&mut self, finished: usize, now: Instant) -> PurgePage {
         if finished > 0 {
             self.finished_at = Some(now);
@@ -55,8 +55,8 @@ impl PurgePace {
         PurgePage { limit: if is_idle { self.idle_page } else { busy_page }, is_idle }
     }
 
-    /// How long to wait after a full page that took so long. Where the store has other work, the page waited for that as well: then
-    /// the next one is smaller, and the store is free for half of the time.
+    /// How long to wait after a full page, from the time that it took. Where the store has other work, the page waited for that as
+    /// well: then the next one is smaller, and the store is free for half of the time.
     pub fn pause(&mut self, page: PurgePage, took: Duration) -> Duration {
         if !page.is_idle {
             return BUSY_PAUSE;
@@ -71,7 +71,7 @@ impl PurgePace {
     }
 }
 
-/// How many timers a page has after one of `timers` that took so long.
+/// How many timers a page has after one of `timers`, from the time that it took.
 fn next_page(timers: usize, took: Duration) -> usize {
     let next = if took > PAGE_TIME {
         timers / 2

@@ -6,7 +6,7 @@ use domain::{Destination, FairShare, ReceiverId, TenantId, Timestamp};
 
 use crate::{hash::Shares, position::Position};
 
-/// A tenant, and a destination of it, always find room for so many entries.
+/// The number of entries that a tenant may always have, and each of its destinations while the tenant has room left.
 const READY_MIN: usize = 256;
 /// A destination may have at most this part of the room that its tenant has left. Entries for a receiver that hangs can thus pile
 /// up, but neither they nor those of a tenant with many such receivers fill the window.
@@ -123,7 +123,7 @@ impl Ready {
         is_any_waiting
     }
 
-    /// Whether about `count` may start, where tenants and destinations may have so many permits more.
+    /// Whether about `count` may start, given how many more permits tenants and destinations may have.
     pub fn is_worth(
         &self,
         count: usize,

@@ -8,13 +8,13 @@ use std::time::Duration;
 pub struct RejoinGrace {
     /// How many lived when the node last looked.
     known: usize,
-    /// Until then, or until so many live again, it takes nothing from other nodes.
+    /// The time until which it takes nothing from other nodes, unless this number of nodes is alive again before then.
     waits: Option<(Duration, usize)>,
 }
 
 impl RejoinGrace {
-    /// So many live now, by an answer that came at `answered`. `was_away` says that the node's own lease had run out by then: nodes
-    /// whose lease has run out, too, get a third of one to come back before their shards are taken.
+    /// Notes how many members are alive, by an answer that came at `answered`. `was_away` says that the node's own lease had run
+    /// out by then: nodes whose lease has run out, too, get a third of one to come back before their shards are taken.
     pub fn note(&mut self, was_away: bool, members: usize, answered: Duration, lease: Duration) {
         if was_away && members < self.known {
             self.waits = Some((answered + lease / 3, self.known));

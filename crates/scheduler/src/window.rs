@@ -37,7 +37,7 @@ pub struct Window {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Ready,
-    /// Being claimed or called, with a permit of this destination; so many bytes of it are in memory.
+    /// Being claimed or called, with a permit of this destination, and counted as this number of bytes in memory.
     InFlight {
         destination: Destination,
         bytes: usize,
@@ -46,7 +46,7 @@ enum Stage {
     Called,
 }
 
-/// How many calls may be waiting for their record: so many at most are made again after a crash, besides those under way.
+/// How many calls may be waiting for their record: no more than these are made again after a crash, besides those under way.
 const UNRECORDED_MAX: usize = 1024;
 
 /// How far a shard has been read.
@@ -240,7 +240,7 @@ impl Window {
         self.next_due().is_some_and(|at| at <= now)
     }
 
-    /// Whether about so many may start now.
+    /// Whether about `count` may start now.
     pub fn has_work_for(&self, count: usize) -> bool {
         if self.permits.free().min(UNRECORDED_MAX.saturating_sub(self.unrecorded)) < count {
             return false;

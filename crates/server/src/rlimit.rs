@@ -35,7 +35,7 @@ pub fn allow_many() -> u64 {
     }
 }
 
-/// Of so many open files, one half is for calls, a quarter for idle connections, and a quarter for the API.
+/// Divides the allowed open files, less the reserve: half for calls, a quarter for idle connections, and a quarter for the API.
 pub fn share(allowed: u64) -> Shares {
     let shared = allowed.saturating_sub(RESERVED);
     let count = |files: u64| usize::try_from(files).unwrap_or(usize::MAX);

@@ -354,7 +354,7 @@ fn operation_runner(
     if has_one_writer { runner.sharing_one_writer() } else { runner }
 }
 
-/// As many as are wanted, or as there are open files for.
+/// The maximum number of calls at once: the wanted number, or what the limit of open files allows if that is less.
 fn calls_at_once(wanted: usize, files: rlimit::Shares) -> usize {
     if wanted > files.calls {
         tracing::warn!(

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::gaps::Gaps;
 
-/// A stretch is looked for once so many entries have been removed, and not more often than this.
+/// The number of removed entries after which a stretch is looked for, and the shortest time between two such looks.
 const REMOVALS: usize = 1_000;
 const INTERVAL: Duration = Duration::from_secs(10);
 /// Ranges that begin at a longer position begin at one entry: only those that begin at a time or at the beginning come again.

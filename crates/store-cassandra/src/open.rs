@@ -20,9 +20,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const NODE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Longer than Cassandra itself waits for its replicas.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(6);
-/// A connection whose node does not answer for so long is given up: it is asked as often.
+/// The interval of keepalive requests on a connection, and the time without an answer to one after which it is given up.
 const SILENCE_MAX: Duration = Duration::from_secs(2);
-/// A read that takes so long is asked of another node as well.
+/// The time after which a read is sent to another node as well.
 const SLOW_READ: Duration = Duration::from_millis(500);
 
 /// Why a cluster cannot be used, with the error that it came from. Never shows a password.

@@ -6,7 +6,7 @@ use crate::tls::{TlsOptions, Verification};
 
 const FORM: &str = "cassandra://user:password@host:port,host2:port/keyspace?replication=3";
 const PORT: u16 = 9042;
-/// So few that one Paxos round carries many timers, so many that some nodes can share them.
+/// The default number of shards: few enough for one Paxos round to carry many timers, and enough for some nodes to share them.
 const SHARDS: u16 = 16;
 const SHARDS_MAX: u16 = 4_096;
 const REPLICATION: u32 = 3;

@@ -81,7 +81,7 @@ impl PartitionQueues {
         if !waiting.is_served {
             waiting.is_served = true;
             drop(waiting);
-            // By a task of its own: a caller that gives up must not leave those behind that wait with it.
+            // Served by a task of its own: a caller that gives up must not strand the calls that wait with it.
             let serving = Serving { queue, partition: partition.clone(), is_over: false };
             tokio::spawn(serving.serve(Arc::clone(&self.reader), Arc::clone(&self.writer)));
         }

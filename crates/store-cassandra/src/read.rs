@@ -173,7 +173,7 @@ impl Reader {
         Ok(statement)
     }
 
-    /// All pages of an answer, up to so many rows.
+    /// All pages of an answer, up to `limit` rows.
     async fn rows(
         &self,
         statement: &PreparedStatement,
@@ -204,7 +204,7 @@ impl Reader {
     }
 }
 
-/// Goes on behind a position, for so many more.
+/// Goes on behind the position `last`, for `limit` more rows.
 trait GoOn {
     fn go_on(&mut self, last: Vec<u8>, limit: usize);
 }

@@ -11,7 +11,7 @@ pub const ROW: i8 = 0;
 pub const NOTE: i8 = -1;
 pub const NOTE_KEY: [u8; 1] = [0];
 
-/// For so long the marks of what was deleted are kept: as long as Cassandra keeps hints for a node that is down. A node that was down for
+/// The time for which tombstones are kept: as long as Cassandra keeps hints for a node that is down. A node that was down for
 /// longer has to be repaired or rebuilt before it comes back.
 const GC_GRACE_SECONDS: u32 = 3 * 60 * 60;
 

@@ -5,7 +5,7 @@ use std::fmt;
 use url::{Host, Url};
 
 const FORM: &str = "dynamodb://region/table, or dynamodb:///table for the region of the environment";
-/// So many shards a new table gets.
+/// The number of shards of a new table, unless the address gives another.
 const SHARDS: u16 = 64;
 const SHARDS_MAX: u16 = 4_096;
 /// What DynamoDB allows.

@@ -5,7 +5,7 @@ use std::fmt;
 use mongodb::options::{Acknowledgment, ConnectionString};
 
 const ADVICE: &str = "write it as mongodb://user:password@host:port/database and percent-encode special characters";
-/// So many shards a new database gets.
+/// The number of shards of a new database, unless the address gives another.
 const SHARDS: u16 = 64;
 const SHARDS_MAX: u16 = 4_096;
 

@@ -13,7 +13,7 @@ pub enum Answer {
     Ended(Outcome),
     /// Another writer inserted the row between the look for it and the insert.
     LostRace,
-    /// It shared an operation that applied some of its changes, so many of them, or that failed and may have applied some before.
+    /// It shared an operation that applied this number of its changes, not all, or that failed and may have applied some before.
     Shared(Result<usize, StoreError>),
 }
 
@@ -58,7 +58,7 @@ pub fn answers(writes: &[&Write], operations: &[Vec<usize>], reply: &Document) -
     answers
 }
 
-/// The answer for each of so many changes that share an operation.
+/// The answer for each of the `changes` changes that share an operation.
 fn shared_answer(changes: usize, result: &Document) -> Answer {
     if let Some((code, message)) = error(result) {
         return Answer::Shared(Err(failure::of_write(code, message)));

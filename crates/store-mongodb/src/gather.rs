@@ -21,7 +21,7 @@ pub const LATE: &str = "MongoDB does not answer: the call waited for other calls
 
 /// A call that waits for a command.
 pub trait Job: Send + 'static {
-    /// Whether a command can carry this one beside those that it has already, so many rows and bytes in all.
+    /// Whether a command can carry this one beside those that it has already, which have `rows` rows and `bytes` bytes in all.
     fn fits(&self, first: &Self, rows: usize, bytes: usize) -> bool;
 
     fn rows(&self) -> usize;
@@ -48,7 +48,7 @@ pub struct Queue<J> {
 }
 
 impl<J: Job> Queue<J> {
-    /// Makes a queue that has at most so many commands under way at once.
+    /// Makes a queue that has at most `tasks_max` commands under way at once.
     pub const fn new(tasks_max: usize) -> Self {
         Self { waiting: Mutex::new(Waiting { jobs: VecDeque::new(), tasks: 0 }), tasks_max }
     }
@@ -63,7 +63,7 @@ impl<J: Job> Queue<J> {
         if waiting.tasks < self.tasks_max {
             waiting.tasks += 1;
             drop(waiting);
-            // By a task of its own: a caller that gives up must not leave those behind that go with it.
+            // Sent by a task of its own: a caller that gives up must not strand the calls that go with it.
             let mut task = Task { queue: Arc::clone(self), is_over: false };
             tokio::spawn(async move {
                 while let Some(jobs) = task.next() {

@@ -38,7 +38,7 @@ pub(crate) const FORGET_NUDGES: &str = sql!("sql/forget_nudges.sql");
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 /// How many rows a look takes.
 const ROWS_MAX: i64 = 4_096;
-/// What is older than so many rows is forgotten. A process that is this far behind has missed it.
+/// The number of rows that are kept; older ones are forgotten. A process that is further behind has missed them.
 const ROWS_KEPT: u64 = 50_000;
 /// How many rows are told between two times that old ones are forgotten.
 const FORGET_INTERVAL: u64 = 10_000;

@@ -16,10 +16,10 @@ use crate::{
     timer_row::TimerRow,
 };
 
-/// So long a write may take from the moment that it takes its time for the journal to the moment at which it can be read. No database of
-/// this kind tells which writes are under way, so that a reader waits for so long.
+/// The maximum time of a write, from the moment at which it takes its time for the journal to the moment at which it can be read.
+/// No database of this kind tells which writes are under way, so that a reader waits for this time.
 const WRITE_TIME_MAX: Span = Span::from_secs(5);
-/// By so much the clock of another node may be behind.
+/// The time by which the clock of another node may be behind.
 const LATE_EVENTS: Span = Span::from_secs(60);
 /// How many events one row of the journal holds, at most: a row costs a database about as much as a timer does, however small it is.
 const EVENTS_PER_ROW: usize = 100;
@@ -70,7 +70,7 @@ impl PartitionedStore {
         }
     }
 
-    /// The first events of a source, at most so many.
+    /// The first events of a source, at most `limit`.
     async fn source(
         &self,
         shard: Shard,
@@ -94,7 +94,7 @@ impl PartitionedStore {
             events.extend(rows.iter().filter_map(|row| source.read(row)).flatten());
             let Some(last) = rows.last().filter(|_| rows.len() == range.limit && events.len() < limit) else { break };
             range.from = crate::after(if index.is_some() { last.position.clone() } else { last.key.clone() });
-            // The rows were not full: so many are enough, since each holds an event.
+            // The rows were not full: a row for each missing event is enough, since each row holds one at least.
             range.limit = limit - events.len();
         }
         // What is cut off has the position of the last event or a later one, and a page ends before that.
@@ -120,7 +120,7 @@ impl StoredEvent {
 }
 
 impl Source {
-    /// How many rows hold so many events, where they are full.
+    /// How many rows hold this number of events, where they are full.
     const fn full_rows(self, events: usize) -> usize {
         match self {
             Self::Created | Self::Ended => events,

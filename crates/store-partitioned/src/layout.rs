@@ -159,7 +159,7 @@ pub fn moment(position: &[u8], prefix: usize) -> Option<Timestamp> {
     Some(Timestamp::from_micros(number(position.get(prefix..prefix + 8)?)?))
 }
 
-/// By time, then by id: the indexes by `created_at` and `execute_at`.
+/// A position in the order of time, then of id: for the indexes by `created_at` and `execute_at`.
 pub fn by_time(at: i64, id: TimerId) -> Vec<u8> {
     [&ordered(at)[..], id.as_uuid().as_bytes()].concat()
 }

@@ -32,7 +32,7 @@ struct StoredMember {
     takes_shards: bool,
     skew_micros: i64,
     lease: i64,
-    /// By the clock of the node.
+    /// When the row was written, by the clock of the node.
     written_at: i64,
 }
 

@@ -27,9 +27,9 @@ use crate::{
 
 /// How many partitions one call works on at the same time.
 pub const PARTITIONS_AT_ONCE: usize = 16;
-/// For so long new timers go to the same shard.
+/// The time for which new timers go to the same shard, in milliseconds.
 const SHARD_CHOSEN_MILLIS: u128 = 20;
-/// After so many rounds in which other writers came first every time, a call gives up.
+/// The number of rounds in a row in which other writers came first after which a call gives up.
 const LOST_RACES_MAX: usize = 100;
 
 /// When this process saw the claims of its shards first, by its monotonic clock.
@@ -108,7 +108,7 @@ impl PartitionedStore {
 }
 
 impl PartitionedStore {
-    /// Opens the database, and sets it up if it is new: with so many shards, which then stay.
+    /// Opens the database, and sets it up if it is new: with `shards` shards, a number that then stays.
     pub async fn open(database: Arc<dyn Database>, clock: Arc<dyn Clock>, shards: u16) -> StoreResult<Self> {
         database.set_up().await?;
         let mut store = Self {

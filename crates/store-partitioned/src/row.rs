@@ -112,7 +112,7 @@ impl Positions {
 /// Rows from one key or position up to before another, by bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Range {
-    /// By positions in this index; by keys where there is none.
+    /// The index whose positions limit the range; `None` where keys do.
     pub index: Option<Index>,
     /// The first one, which is part of it.
     pub from: Vec<u8>,

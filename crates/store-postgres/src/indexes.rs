@@ -23,7 +23,7 @@ const INDEXES: [(&str, &str); 2] = [
     ("definition_group", "definition (namespace, group_name, id) WHERE group_name IS NOT NULL"),
 ];
 
-/// By which timers of the default namespace are listed; only where others are in use beside it: see [`crate::default_index`].
+/// The index for lists of the default namespace, built only where other namespaces are in use: see [`crate::default_index`].
 pub const OF_DEFAULT: (&str, &str) = ("definition_default", "definition (created_at, id) WHERE namespace = 'default'");
 
 /// Any number that no other program locks in this database.

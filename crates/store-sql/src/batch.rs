@@ -26,12 +26,12 @@ use tokio::{
 #[derive(Debug, Clone, Copy)]
 pub struct BatchLimits {
     pub workers: usize,
-    /// A batch is closed once it has this many items, or items of so many bytes; the last order may bring it above.
+    /// The number of items, and of bytes of items, from which a batch is closed; the last order may bring it above.
     pub items_max: usize,
     pub bytes_max: usize,
-    /// So many items are worth a batch beside another one.
+    /// The number of queued items from which a second batch is started beside one under way.
     pub items_worthwhile: usize,
-    /// Fewer wait no longer than this for the other one.
+    /// The maximum time for which fewer items wait for the batch under way.
     pub linger_max: Duration,
     pub orders_queued_max: usize,
     /// An order that waited longer is turned away instead of being written late.

@@ -4,7 +4,7 @@ use std::ops::Range;
 /// carries before the deadline; small ones cost a round trip more for each portion.
 const PORTION: usize = 128;
 
-/// The portions in which so many timers are read.
+/// The portions in which `count` timers are read.
 pub fn portions(count: usize) -> impl Iterator<Item = Range<usize>> {
     (0..count).step_by(PORTION).map(move |start| start..count.min(start + PORTION))
 }

@@ -33,7 +33,7 @@ use crate::{
     rows::{self, Row},
 };
 
-/// So many rows come at a time where each has texts of its own that can be large.
+/// The maximum number of rows that are fetched at a time where each has texts of its own that can be large.
 const LARGE_ROWS_MAX: u64 = 256;
 
 type Session<F> = <<F as Finder>::Driver as Driver>::Session;

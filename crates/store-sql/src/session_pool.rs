@@ -20,7 +20,7 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 pub const PING_TIMEOUT: Duration = Duration::from_secs(1);
 /// A session that was used a moment ago is taken to be alive; asking it costs a round trip.
 const IDLE_UNTESTED_MAX: Duration = Duration::from_millis(500);
-/// A session that no call needed for so long is closed.
+/// The time after which a session that no call needed is closed.
 const IDLE_MAX: Duration = Duration::from_secs(600);
 /// The server keeps more and more for a session that lives on.
 const AGE_MAX: Duration = Duration::from_secs(1_800);

@@ -32,7 +32,7 @@ impl ShardPortions {
         Some((first..self.counted).map(u16::cast_signed).collect())
     }
 
-    /// When a portion with so many shards should have ended, if it takes as long as those before.
+    /// When a portion with `more` shards should have ended, if each takes as long as those before.
     fn expected(&self, more: u16) -> Duration {
         let spent = self.started.elapsed();
         spent + spent * u32::from(more) / u32::from(self.counted.max(1))
@@ -42,7 +42,7 @@ impl ShardPortions {
         self.counted < self.shards
     }
 
-    /// What all shards should have, where those that were counted have so many.
+    /// What all shards should have, where those that were counted have `counted`.
     pub fn of_all(&self, counted: u64) -> u64 {
         if self.is_partly() { counted * u64::from(self.shards) / u64::from(self.counted.max(1)) } else { counted }
     }

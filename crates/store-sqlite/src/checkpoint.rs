@@ -29,7 +29,7 @@ use crate::{connection::BUSY_TIMEOUT, metrics};
 /// How long the log may become, in pages of 4 KiB.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// So much that is not in the database yet: time for the thread to copy.
+    /// The number of pages not yet in the database from which the thread is asked to copy them.
     backlog_pages: i64,
     /// From here the writer lends a hand, so that the log can start over.
     log_pages: i64,
@@ -63,7 +63,7 @@ pub struct Log {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Leave,
-    /// The thread copies, in so many passes at most.
+    /// The thread copies, in at most this number of passes.
     Ask(u32),
     /// The thread has copied all but a tail: the writer copies that.
     Finish,

@@ -18,7 +18,7 @@ use crate::{
 const BUILD: &str = sql!("sql/build_default_index.sql");
 const IS_THERE: &str = sql!("sql/has_default_index.sql");
 const HAS_OTHER_NAMESPACES: &str = sql!("sql/has_other_namespaces.sql");
-/// For so many timers it takes some tens of milliseconds.
+/// The maximum number of timers for which the index is built at once: that takes some tens of milliseconds.
 const AT_ONCE_MAX: u64 = 10_000;
 
 pub fn is_there(connection: &Connection) -> rusqlite::Result<bool> {

@@ -98,9 +98,9 @@ fn read_minutes(connection: &Connection, shard: Shard, first: i64, until: Timest
 /// the limit is kept.
 struct Page {
     entries: Vec<DueEntry>,
-    /// So many are of earlier minutes, and in order.
+    /// The number of entries of earlier minutes, which come first and are in order.
     sorted: usize,
-    /// So many are due at the first moment of the minute that is being read.
+    /// The number of entries that were offered for the first moment of the minute that is being read.
     at_first: usize,
     limit: usize,
 }

@@ -28,7 +28,7 @@ pub struct ChangeAll {
     pub items: Vec<BulkItem>,
     pub progress: Option<Progress>,
     pub now: Timestamp,
-    /// By the database's clock.
+    /// The time by the database's clock.
     pub clock: Timestamp,
 }
 

@@ -16,7 +16,7 @@ use crate::{
     writer::Write,
 };
 
-/// As much as a large timer takes.
+/// The number of bytes that are written to test for free space: the size of the largest payload.
 const SPACE_BYTES: usize = 256 * 1024;
 
 /// A commit that changes next to nothing is a page in the log, for which there is nearly always space. So this takes more first, in a

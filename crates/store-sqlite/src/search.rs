@@ -26,7 +26,7 @@ use crate::{failure::Failure, tally};
 #[cfg(test)]
 pub use self::{look_up::LOOK_AT, plan::AccessPath, stream::statement};
 
-/// So many timers are looked at between two looks at the clock.
+/// The number of timers that are looked at between two looks at the clock.
 const LOOKED_AT_ONCE: u64 = 256;
 
 pub fn list(connection: &Connection, query: &ListQuery) -> Result<Page, Failure> {

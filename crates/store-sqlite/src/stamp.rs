@@ -50,7 +50,7 @@ struct Stamp {
 
 /// What the online backup writes as the schema version of a copy.
 const SCHEMA_OF_A_COPY: u32 = 1;
-/// By how much the schema version may rise within one log: more than all migrations together take.
+/// The maximum rise of the schema version within one log: more than all migrations together take.
 const SCHEMA_CHANGES_MAX: u32 = 1000;
 
 impl Stamp {

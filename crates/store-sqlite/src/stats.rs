@@ -26,7 +26,7 @@ pub const OVERDUE_OF_NAMESPACES: &str = sql!("sql/overdue_of_namespaces.sql");
 
 /// Rows of digests that concern all namespaces together.
 const ALL_NAMESPACES: &str = "";
-/// After so many rows it is looked whether the budget has run out.
+/// The number of rows between two checks of the budget.
 const ROWS_BETWEEN_LOOKS: usize = 1_024;
 
 #[async_trait]

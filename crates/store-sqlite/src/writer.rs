@@ -44,7 +44,7 @@ use crate::{
 const QUEUED_REQUESTS_MAX: usize = 1024;
 /// What all requests that wait or run may hold together; one that exceeds it waits before the queue.
 const QUEUED_KIB_MAX: u32 = 32 * 1024;
-/// From so many answers on they are given out by a task.
+/// The number of answers from which a task gives them out.
 const ANSWERS_BY_TASK_MIN: usize = 4;
 
 /// Work for the writer. It may be run more than once, but only one run is ever committed.

@@ -35,7 +35,7 @@ pub enum Fault {
     LateAnswer(Span),
 }
 
-/// How often calls go wrong by chance: of a thousand calls, so many. Only calls that write can have an unknown outcome.
+/// How many of a thousand calls go wrong by chance. Only calls that write can have an unknown outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Odds {
     pub not_done_per_mille: u16,

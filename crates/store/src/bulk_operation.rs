@@ -75,6 +75,6 @@ pub struct Progress {
     pub errors: u64,
     /// How many timers match, once they are counted; until then what was known before stays.
     pub matched: Option<u64>,
-    /// From now on, by the database's clock, the operation is its owner's for so long. Zero gives it back.
+    /// The time for which the operation is its owner's, from now on by the database's clock. Zero gives it back.
     pub lease: Span,
 }

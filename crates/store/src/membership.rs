@@ -34,7 +34,7 @@ pub struct HeartbeatReply {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cluster {
     pub now: Timestamp,
-    /// By node id, each with the end of its lease. Those whose lease ran out [`DEAD_MEMBERS_KEPT`] ago are left out.
+    /// Sorted by node id, each with the end of its lease. Those whose lease ran out [`DEAD_MEMBERS_KEPT`] ago are left out.
     pub members: Vec<(Member, Timestamp)>,
     /// Every shard, in order.
     pub shards: Vec<ShardState>,

@@ -20,8 +20,8 @@ pub struct ListQuery {
     /// How many matching timers to pass over, counted from the cursor or the beginning.
     pub offset: u64,
     pub after: Option<Cursor>,
-    /// Once so much time has passed, the search ends with what it has found. Some timers are looked at in any case, so that a client
-    /// that goes on with the cursor comes to the end.
+    /// The time after which the search ends with what it has found. Some timers are looked at in any case, so that a client that
+    /// goes on with the cursor comes to the end.
     pub budget: Duration,
 }
 
@@ -88,7 +88,7 @@ impl Page {
     }
 }
 
-/// Up to so many timers are counted one by one.
+/// The maximum number of timers that are counted one by one.
 pub const COUNTED_MAX: u64 = 100_000;
 
 /// How many timers there are of a kind. Many are not counted anew for every client: the number may be an estimate, and says so. An
@@ -121,7 +121,7 @@ impl PartialEq<u64> for Count {
 pub struct GroupCount {
     /// How many have each status that at least one of them has.
     pub by_status: BTreeMap<Status, u64>,
-    /// There are more than [`COUNTED_MAX`], and only so many were counted.
+    /// Whether there are more than [`COUNTED_MAX`] timers, so that not all of them were counted.
     pub is_capped: bool,
 }
 

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::in_order;
 use crate::{CommandError, Commands};
 
-/// At most so many timers are looked at.
+/// The maximum number of timers that a breakdown looks at.
 const LOOKED_AT_MAX: usize = 1_000;
 /// How many namespaces and destinations are told: those with the most timers.
 const TOLD_MAX: usize = 8;
@@ -22,7 +22,7 @@ pub struct BulkBreakdown {
     pub by_destination: Vec<(String, u64)>,
     /// How many timers were looked at, the oldest first.
     pub timers: u64,
-    /// Whether these are all that match. The search ends in time, and at some thousand timers.
+    /// Whether these are all that match. The search ends in time, and at 1,000 timers.
     pub is_complete: bool,
 }
 

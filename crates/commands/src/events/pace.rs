@@ -9,12 +9,12 @@ use tokio::time::Instant;
 
 use crate::call_rate::{CallCount, CallRate};
 
-/// So many late calls a second are those of a machine that is busy. Where there are fewer, a receiver is slow.
+/// The number of late calls a second from which the machine counts as busy. Where there are fewer, a receiver is slow.
 const LATE_CALLS_PER_SECOND_MIN: f64 = 1_000.0;
 /// A burst of calls is mostly over by then.
 const POSTPONED_MAX: Duration = Duration::from_secs(2);
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
-/// While calls stay late, a reader rests so many times as long as it has read.
+/// The rest of a reader while calls stay late, as a multiple of the time for which it has read.
 const REST_FACTOR: u32 = 19;
 const REST_MIN: Duration = Duration::from_millis(10);
 /// A rest never holds an event back for longer.
@@ -29,7 +29,7 @@ impl Pace {
         Self(Some(Mutex::new(CallRate::from(LATE_CALLS_PER_SECOND_MIN, late_calls))))
     }
 
-    /// Whether so many calls are late that readers rest.
+    /// Whether enough calls are late for readers to rest.
     pub(super) fn are_calls_late(&self) -> bool {
         self.0.as_ref().is_some_and(|rate| rate.lock().unwrap_or_else(PoisonError::into_inner).is_high())
     }
@@ -42,7 +42,7 @@ impl Pace {
         }
     }
 
-    /// Rests after so much work if many calls are late. Returns for how long.
+    /// Rests if many calls are late, for longer the longer the reader has `worked`. Returns how long it rested.
     pub(super) async fn rest_after(&self, worked: Duration) -> Duration {
         if !self.are_calls_late() {
             return Duration::ZERO;

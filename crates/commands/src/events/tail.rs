@@ -13,7 +13,7 @@ use super::{Events, event};
 use crate::call;
 
 const POLL_PAUSE: Duration = Duration::from_millis(250);
-/// The tail rests so many times as long as it has read, so that it never takes more than a fifth of one session.
+/// The rest of the tail, as a multiple of the time for which it has read: it never takes more than a fifth of one session.
 const REST_FACTOR: u32 = 4;
 const FAILURE_PAUSES: Backoff = Backoff::new(POLL_PAUSE, Duration::from_secs(5));
 const PAGE_EVENTS: usize = 2_000;

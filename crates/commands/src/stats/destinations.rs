@@ -8,10 +8,10 @@ use crate::{CommandError, Commands, call};
 
 /// The most receivers of one answer: those that were called last.
 const LISTED_MAX: usize = 1_000;
-/// A node that has written nothing for so long has no calls under way any more.
+/// The time after its last write from which a node is taken to have no calls under way any more.
 pub(super) const IN_FLIGHT_KNOWN: Span = Span::from_secs(30);
 const MINUTE_MICROS: i64 = 60_000_000;
-/// So many failures in a row are a failing receiver, whatever was before.
+/// The number of failures in a row from which a receiver counts as failing, whatever came before them.
 const FAILURES_MAX: u32 = 5;
 /// A receiver of which half the calls take longer is slow.
 const SLOW_MICROS: u64 = 1_000_000;
@@ -19,7 +19,7 @@ const SLOW_MICROS: u64 = 1_000_000;
 /// The receivers that were called of late.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destinations {
-    /// By name.
+    /// Sorted by name.
     pub destinations: Vec<DestinationStatus>,
     /// Whether these are all.
     pub is_complete: bool,

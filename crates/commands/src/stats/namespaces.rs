@@ -18,7 +18,7 @@ pub struct NamespaceSettings {
 /// The namespaces that the caller sees.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListedNamespaces {
-    /// By name.
+    /// Sorted by name.
     pub namespaces: Vec<ListedNamespace>,
     pub pending_is_estimate: bool,
     pub failed_is_estimate: bool,

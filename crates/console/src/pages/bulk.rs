@@ -20,7 +20,7 @@ use crate::{
     visitor::Visitor,
 };
 
-/// Beyond so many the number has to be typed.
+/// The number of timers beyond which the viewer has to type their number to confirm.
 const TYPED_BEYOND: u64 = 1_000;
 
 /// What can be done to many timers: its name, its title, and what it does.

@@ -83,7 +83,7 @@ impl Connections {
         Self { connector, idle: Arc::default(), idle_max: IDLE_CONNECTIONS_MAX, connect_limiter: ConnectLimiter::default() }
     }
 
-    /// The same, with at most so many that wait for their next call.
+    /// The same, with at most `idle_max` idle connections, and never more than `IDLE_CONNECTIONS_MAX`.
     pub fn keeping(mut self, idle_max: Option<usize>) -> Self {
         self.idle_max = idle_max.map_or(IDLE_CONNECTIONS_MAX, |max| max.min(IDLE_CONNECTIONS_MAX));
         self
@@ -102,7 +102,7 @@ impl Connections {
         self.idle.take(&origin).map_or(Checkout::New(permit, lookup), Checkout::Idle)
     }
 
-    /// Sends `request` to the receiver at `place`, which has so much time to answer. The answer is only as far in as its head:
+    /// Sends `request` to the receiver at `place`, which has `time` to answer. The answer is only as far in as its head:
     /// the rest comes while the caller [`drive`](Connection::drive)s the connection.
     pub async fn send(
         &self,

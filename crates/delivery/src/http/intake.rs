@@ -26,7 +26,7 @@ use super::ANSWER_HEAD_BYTES_MAX;
 pub(super) const INTERIM_MAX: usize = 8;
 /// What may come in until the head of an answer is there: interim responses, the head itself, and what was read along with it.
 pub(super) const UNTIL_HEAD_BYTES_MAX: usize = 4 * ANSWER_HEAD_BYTES_MAX;
-/// After so many bytes other work comes first. A read under way may bring some more.
+/// The number of bytes after which a connection yields to other work. A read under way may bring some more.
 const SLICE_BYTES: usize = 16 * 1024;
 
 /// A receiver sends more than is listened to.

@@ -19,8 +19,8 @@ impl Origin {
     }
 }
 
-// By the text, which is in small letters since the callback was checked. An `Authority` is hashed letter by letter instead, which takes
-// ten times as long, and a call is looked up by it more than once.
+// Origins are compared by their text, which is in lower case since the callback was checked. An `Authority` is hashed letter by
+// letter instead, which takes ten times as long, and a call is looked up by it more than once.
 impl PartialEq for Origin {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()

@@ -40,7 +40,7 @@ const NAMES: [&str; FIELDS_COUNT] = {
 const FIELDS_COUNT: usize = MERGED.count;
 const MERGED: Merged<FIELDS_COUNT_MAX> = fields();
 
-/// As many as there would be if no two kinds had a field of the same name.
+/// The number of fields that there would be if no two kinds had a field of the same name.
 const FIELDS_COUNT_MAX: usize = {
     let (mut count, mut at) = (3, 0);
     while at < CallbackKind::ALL.len() {

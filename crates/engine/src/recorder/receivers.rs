@@ -16,7 +16,7 @@ use super::CallEnd;
 const RECEIVERS_MAX: usize = 4_096;
 /// How many are written at once; the rest follow with the next write.
 const WRITTEN_MAX: usize = 1_000;
-/// A receiver that was not called for so long is dropped, unless calls to it are to be repeated.
+/// The time without calls after which a receiver is dropped, unless calls to it are still to be retried.
 const IDLE_MAX: Span = Span::from_secs(15 * 60);
 /// How many slots, and how many longer spans, are remembered: together ten minutes, and those that are not over.
 const SLOTS_KEPT: i64 = 61;
@@ -29,7 +29,7 @@ const RETRIES_AHEAD_MAX: i64 = 7 * 24 * MINUTES_PER_HOUR;
 /// The receivers that were called of late.
 #[derive(Debug, Default)]
 pub(super) struct Receivers {
-    /// By a hash of what they are called by, so that a look-up needs no text of its own.
+    /// The receivers by a hash of namespace and address, so that a look-up needs no text of its own.
     known: Mutex<BTreeMap<u64, Vec<Arc<Receiver>>>>,
     count: AtomicU32,
     hasher: RandomState,

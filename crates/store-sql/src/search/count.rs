@@ -14,10 +14,10 @@ use store::{COUNTED_MAX, Cursor, Filter, ListQuery};
 use super::{FEW, Few, Finder, Pace, Search, Session, Source, has_large_texts};
 use crate::{Call, Failure};
 
-/// So many are counted whatever the budget.
+/// The number of timers that are counted whatever the budget.
 const COUNTED_FIRST: u64 = 1_000;
 
-/// So long it may take to find out that there are not few.
+/// The time that it may take to find out that there are not few; with a smaller budget, that is tried only where few are likely.
 const FEW_TIME: Duration = Duration::from_millis(50);
 
 /// How many timers match.

@@ -45,8 +45,8 @@ impl Pace {
     }
 }
 
-/// As many as fit into the time that is left, if as many again take as long; at most eight times as many as before. None where that is
-/// less than the shortest stretch.
+/// The length of the next stretch: the timers that fit into three quarters of the time that is left at the pace of the last one, at
+/// most eight times its length and `STRETCH_MAX`. 0 where that is less than `STRETCH_MIN`.
 fn next_length(length: u64, walked: u64, took: Duration, left: Duration) -> u64 {
     let nanos = took.as_nanos().max(1);
     let fit = u128::from(walked.max(1)) * left.as_nanos() * 3 / 4 / nanos;

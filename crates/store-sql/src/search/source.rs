@@ -3,21 +3,21 @@
 use domain::{Group, Namespace, Status, TimerId};
 use store::{Filter, ListQuery, Period, Sort};
 
-/// Up to so many timers are fetched and sorted.
+/// The maximum number of timers of a source that are fetched and sorted.
 pub const FEW: u64 = 5_000;
-/// Among so many due timers those that are executing are looked for.
+/// The maximum number of due timers among which those that are executing are looked for.
 pub const EXECUTING_LOOKED_AT_MAX: u64 = 20_000;
 /// A node claims what is due by its own clock, and nothing once that is known to be half a second ahead of the database's. The rest is for
 /// what it cannot know: a slow comparison, or a clock that was set since.
 pub const CLAIMED_AHEAD_MICROS: u64 = 2_000_000;
-/// For so many namespaces the index is walked along once each.
+/// The maximum number of namespaces for which the index is walked along once each.
 const NAMESPACES_MERGED_MAX: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// The next so many timers in the order of the list.
+    /// The next `length` timers in the order of the list.
     InOrder { length: u64 },
-    /// The next so many of these namespaces in the order of creation.
+    /// The next `length` timers of these namespaces in the order of creation.
     OfNamespaces { namespaces: Vec<Namespace>, length: u64 },
     /// All of these, if they are few.
     Few(Few),

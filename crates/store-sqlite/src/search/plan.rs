@@ -6,9 +6,9 @@ use store::{Filter, ListQuery, Period, Sort};
 
 use crate::{default_index, failure::Failure, tally};
 
-/// Up to so many timers are fetched and sorted; where there are more, walking in the order of the list meets enough of them soon.
+/// The maximum number of timers that are fetched and sorted. Of more, a walk in the order of the list soon meets enough.
 pub const FEW: u64 = 20_000;
-/// For so many namespaces the index is walked along once each.
+/// The maximum number of namespaces for which the index is walked along once each.
 const NAMESPACES_MERGED_MAX: usize = 16;
 
 /// An access path: where a search finds timers, and in which order.
@@ -20,13 +20,13 @@ pub enum AccessPath {
     Created,
     /// Those of a namespace, in the order of creation. Of the default one only where [`default_index`] knows it.
     Namespace(Namespace),
-    /// By time: not finished, and due at their `execute_at`.
+    /// Unfinished timers that are due at their `execute_at`, in the order of that time.
     Due,
-    /// By time: not finished, and due later.
+    /// Unfinished timers that are due at another time, in the order of `execute_at`.
     Moved,
-    /// By time: finished.
+    /// Finished timers, in the order of `execute_at`.
     Finished,
-    /// By time: paused.
+    /// Paused timers, in the order of `execute_at`.
     Paused,
     /// The timers of a group in a namespace.
     Group(Namespace, Group),

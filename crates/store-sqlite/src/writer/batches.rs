@@ -10,7 +10,7 @@ use super::Queued;
 const BATCH_ROWS_MAX: usize = 1024;
 /// The same for large payloads. One request may be larger than that, and then is a batch by itself.
 const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// So many batches go before a request of the background; then it joins one of them.
+/// The maximum number of batches that go before a background request; then it joins the next one.
 const BATCHES_BEFORE_BACKGROUND_MAX: u32 = 32;
 
 /// The queue, a batch at a time.

@@ -13,7 +13,7 @@ use crate::port::free_port;
 /// Put there by `scripts/galera.sh`.
 const GALERA_OF_THIS_CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tools/galera");
 const PROVIDER: &str = "usr/lib/galera/libgalera_smm.so";
-/// As many as can lose one and still have a majority.
+/// The smallest number of servers that can lose one and still have a majority.
 const SERVERS: usize = 3;
 /// Only a server that has been in a cluster has it.
 const STATE: &str = "grastate.dat";
