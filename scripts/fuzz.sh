@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Lets a fuzzer make up inputs, guided by coverage: scripts/fuzz.sh [TARGET…], FUZZ_SECONDS each (600).
 # A stable compiler is enough: it can count coverage, and the address sanitizer that only a nightly one has would find nothing in
-# code without `unsafe`.
+# this repository, which has no `unsafe` in what is tried here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,6 +21,6 @@ cargo build --release --manifest-path fuzz/Cargo.toml --target "$host" --target-
 
 for target in "${targets[@]}"; do
   mkdir -p "fuzz/corpus/$target" fuzz/artifacts
-  "target/fuzz/$host/release/$target" -max_total_time="${FUZZ_SECONDS:-600}" -artifact_prefix="fuzz/artifacts/" -print_final_stats=1 \
+  "target/fuzz/$host/release/$target" -max_total_time="${FUZZ_SECONDS:-600}" -artifact_prefix="fuzz/artifacts/$target-" -print_final_stats=1 \
     "fuzz/corpus/$target" "fuzz/seeds/$target"
 done

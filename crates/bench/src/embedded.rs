@@ -167,8 +167,6 @@ fn last_line(log: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use serde_json::json;
 
     use super::*;
@@ -200,8 +198,11 @@ mod tests {
             "#!/bin/sh\necho \"$PORT\" >> {}\necho \"PORT 127.0.0.1:$PORT cannot be opened: Address already in use (os error 98).\"",
             home.path().join("ports").display()
         );
-        fs::write(&program, script).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+        let text = home.path().join("script");
+        fs::write(&text, script).unwrap();
+        // By another process: one that a test beside this starts could keep a file open that this one writes, which then cannot run.
+        let installed = Command::new("install").arg("-m700").args([&text, &program]).status().unwrap();
+        assert!(installed.success());
         let wanted = Wanted {
             program,
             directory: home.path().to_owned(),

@@ -8,7 +8,8 @@ use crate::{Deliver, Pipeline, deliver::is_retry, follow_up::FollowUp, settle::A
 
 /// How often claims are looked for besides: one that its owner made just while its shard was taken over comes to light late.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// The number of failures in a row from which a batch is settled in parts, to tell an unavailable store from a bad result.
+/// The number of failures in a row of a store that seems unavailable, from which a batch is settled in parts: a bad result may be the
+/// reason. Other failures are split at once.
 const FAILURES_MAX: u32 = 10;
 
 /// Takes up what a dead owner left `executing`: at once when shards come in, and now and then to be sure.

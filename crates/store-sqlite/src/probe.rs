@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The number of bytes that are written to test for free space: the size of the largest payload.
-const SPACE_BYTES: usize = 256 * 1024;
+const SPACE_BYTES: usize = domain::limits::PAYLOAD_BYTES_MAX;
 
 /// A commit that changes next to nothing is a page in the log, for which there is nearly always space. So this takes more first, in a
 /// file beside the database, which is removed at once.

@@ -2,8 +2,8 @@ use std::collections::HashMap;
 
 use domain::{Event, Status, Timer, TimerId, Timestamp};
 use sqlx::{PgConnection, postgres::PgRow};
-use store::{Changed, Unreadable};
-use store_sql::{Call, ExistingTimer, Row, Standing, sql};
+use store::Changed;
+use store_sql::{Call, Row, Standing, sql};
 
 use crate::{
     connector::Connector,
@@ -28,8 +28,8 @@ impl CancelFree {
         Self { shard_columns: ids.iter().map(|id| shard_column(*id, shards)).collect(), ids, nows, shards }
     }
 
-    /// The timers that are canceled now. `None` for one that cannot be read.
-    async fn cancel(&self, session: &mut PgConnection) -> Result<HashMap<TimerId, Option<Timer>>, Failure> {
+    /// The rows of the timers that are canceled now.
+    async fn cancel(&self, session: &mut PgConnection) -> Result<HashMap<TimerId, CanceledRow>, Failure> {
         let rows = sqlx::query(CANCEL_FREE)
             .bind(self.ids.iter().map(|id| id.as_uuid()).collect::<Vec<_>>())
             .bind(&self.shard_columns)
@@ -37,18 +37,8 @@ impl CancelFree {
             .fetch_all(session)
             .await
             .or_unknown()?;
-        rows.iter().map(|row| Ok((rows::id(row).or_unknown()?, canceled(row).ok()))).collect()
-    }
-
-    /// The timers that the statement passed over, or that are not there.
-    async fn read_rest(
-        &self,
-        session: &mut PgConnection,
-        canceled: &HashMap<TimerId, Option<Timer>>,
-    ) -> Result<HashMap<TimerId, Result<ExistingTimer, Unreadable>>, Failure> {
-        let rest: Vec<_> = self.ids.iter().copied().filter(|id| !canceled.contains_key(id)).collect();
-        let existing = Read::new(rest, self.shards).run(session).await;
-        existing.map_err(|failure| failure.after_a_commit_if(!canceled.is_empty()))
+        let canceled = |row| Ok((rows::id(&row).or_unknown()?, CanceledRow::of(row).map_err(Failure::after_a_commit)?));
+        rows.into_iter().map(canceled).collect()
     }
 }
 
@@ -57,30 +47,71 @@ impl Call<Connector> for CancelFree {
     const WRITES: bool = true;
 
     async fn run(&self, session: &mut PgConnection) -> Result<Self::Answer, Failure> {
-        let mut canceled = self.cancel(session).await?;
-        let mut rest = self.read_rest(session, &canceled).await?;
-        let answer = |id| match (canceled.remove(id), rest.remove(id)) {
-            (Some(timer), _) => timer.map(Changed::Done),
+        let canceled = self.cancel(session).await?;
+        let is_read = |id: &TimerId| canceled.get(id).is_some_and(|canceled| canceled.is_small);
+        let unread = self.ids.iter().copied().filter(|id| !is_read(id)).collect();
+        let existing = Read::new(unread, self.shards).run(session).await;
+        let mut existing = existing.map_err(|failure| failure.after_a_commit_if(!canceled.is_empty()))?;
+        let answer = |id| match (canceled.get(id), existing.remove(id)) {
+            (Some(canceled), None) if canceled.is_small => canceled.timer().ok().map(Changed::Done),
+            (Some(canceled), Some(Ok(existing))) => Some(Changed::Done(canceled.change(existing.timer))),
             (None, None) => Some(Changed::NotFound),
             (None, Some(Ok(existing))) if existing.timer.status.after(Event::Cancel).is_none() => {
                 Some(Changed::WrongStatus(existing.timer))
             }
-            // What cannot be read, or can still be canceled, is for the caller to find out.
-            (None, Some(_)) => None,
+            // What cannot be read, was canceled and removed at once, or can still be canceled is for the caller to find out.
+            _ => None,
         };
         Ok(self.ids.iter().map(answer).collect())
     }
 }
 
-fn canceled(row: &PgRow) -> Result<Timer, Failure> {
-    let fields = Fields(row);
-    let standing = Standing {
-        status: Status::Canceled,
-        attempt: fields.optional_number("attempt")?.unwrap_or_default(),
-        last_error: fields.optional_text("last_error")?.map(str::to_owned),
-        executed_at: None,
-        finished_at: fields.optional_number("now")?,
-        pause: None,
-    };
-    store_sql::timer(fields.id()?, &fields, standing)
+/// What the statement says of a timer that it has canceled.
+struct CanceledRow {
+    row: PgRow,
+    /// Whether it was read along.
+    is_small: bool,
+    attempt: u32,
+    last_error: Option<String>,
+    now: Timestamp,
+}
+
+impl CanceledRow {
+    fn of(row: PgRow) -> Result<Self, Failure> {
+        let fields = Fields(&row);
+        Ok(Self {
+            is_small: fields.is("is_small")?,
+            attempt: u32::try_from(fields.number("attempt")?).unwrap_or(0),
+            last_error: fields.optional_text("last_error")?.map(str::to_owned),
+            now: fields.time("now")?,
+            row,
+        })
+    }
+
+    /// The timer that was read along.
+    fn timer(&self) -> Result<Timer, Failure> {
+        let fields = Fields(&self.row);
+        let standing = Standing {
+            status: Status::Canceled,
+            attempt: i64::from(self.attempt),
+            last_error: self.last_error.clone(),
+            executed_at: None,
+            finished_at: Some(self.now.as_micros()),
+            pause: None,
+        };
+        store_sql::timer(fields.id()?, &fields, standing)
+    }
+
+    /// Whatever happened to it since, this is what the cancel made of it.
+    fn change(&self, existing: Timer) -> Timer {
+        Timer {
+            status: Status::Canceled,
+            attempt: self.attempt,
+            last_error: self.last_error.clone(),
+            executed_at: None,
+            updated_at: self.now,
+            pause: None,
+            ..existing
+        }
+    }
 }

@@ -21,6 +21,7 @@ WITH seen AS MATERIALIZED (
             unnest($18::bigint[]) AS destination, unnest($19::smallint[]) AS shard, unnest($20::bigint[]) AS expires_at
     ) w
     JOIN definition f ON f.id = ANY (ARRAY[w.id])
+    -- OFFSET 0 as in read.sql.
     CROSS JOIN LATERAL (
         SELECT d.ctid AS place, d.xmin AS version, d.at, d.attempt, d.last_error
         FROM due d

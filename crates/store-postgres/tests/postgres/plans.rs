@@ -38,7 +38,9 @@ fn assert_keyed(url: &str, when: &str) {
             assert!(is_meant || !is_there, "{name} {when}: {scan} in\n{plan}");
         }
         // Servers before November 2025 follow a row that was changed to its next version, whatever its ctid.
-        assert!(!statement.contains(".ctid") || plan.contains("xmin = "), "{name} {when}: {plan}");
+        let compared =
+            plan.lines().skip_while(|line| !line.contains("Tid Scan on due")).take(3).any(|line| line.contains("xmin = "));
+        assert!(!statement.contains("ctid") || compared, "{name} {when}: {plan}");
         // A walk over a whole index is as bad as one over the table.
         let pairs = plan.lines().zip(plan.lines().skip(1));
         for (line, next) in pairs.filter(|(line, _)| line.contains("Index") && line.contains("Scan") && !is_small(line)) {
@@ -210,6 +212,7 @@ async fn few_are_found_where_the_planner_expects_many() {
         INSERT INTO outcome (id, status, attempt, executed_at, finished_at) SELECT id, 'completed', 1, 1, 1 FROM finished;
         INSERT INTO due (shard, id, at, attempt, destination)
         SELECT n % 64, gen_random_uuid(), n, 0, 1 FROM generate_series(1, 30000) AS n;
+        ALTER TABLE due SET (autovacuum_enabled = false);
         ANALYZE;
         DELETE FROM due WHERE at <= 30000";
     throwaway::postgres().query(&url, newer_and_finished);
