@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use domain::Namespace;
 use sqlx::{AssertSqlSafe, Row, mysql::MySqlRow};
-use store::{Filter, ListQuery};
+use store::{Filter, ListQuery, Sort};
 use store_sql::{Answer, Line, Source, Tally};
 
 use crate::{
@@ -30,8 +30,8 @@ pub struct Finder {
 impl store_sql::Finder for Finder {
     type Driver = Connector;
 
-    fn is_indexed(&self, _: &Namespace) -> bool {
-        true
+    fn is_indexed(&self, _: &Namespace, sort: Sort) -> bool {
+        sort == Sort::CreatedAt
     }
 
     async fn find(&self, session: &mut Session, source: &Source, from: &ListQuery, rows_max: u64) -> Result<Answer, Failure> {

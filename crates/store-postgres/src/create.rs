@@ -16,8 +16,8 @@ use store_sql::{Call, ExistingTimer, Inserted, Inserts, sql};
 use crate::{
     conflict::Resolve,
     connector::{Bulkhead, Connector},
-    default_index::DefaultIndex,
     failure::{Failure, Step, Verdict},
+    namespace_indexes::NamespaceIndexes,
     read::Read,
     rows::DefinitionColumns,
 };
@@ -32,7 +32,7 @@ pub type Creates = store_sql::Creates<Statements>;
 pub struct Statements {
     pub bulkhead: Bulkhead,
     pub shards: Arc<AtomicU16>,
-    pub default_index: Arc<DefaultIndex>,
+    pub namespace_indexes: Arc<NamespaceIndexes>,
 }
 
 impl Statements {
@@ -47,7 +47,7 @@ impl Inserts for Statements {
     /// An id that no client chose is free, so most batches need not ask. Where that turns out to be wrong, nothing was written.
     async fn insert(&self, timers: &[Arc<NewTimer>]) -> Result<Inserted, Failure> {
         if timers.iter().any(|new| new.definition.namespace.as_str() != Namespace::DEFAULT) {
-            self.default_index.want();
+            self.namespace_indexes.want();
         }
         let mut insert = Insert::new(timers, self.shards());
         if !insert.asks_first {

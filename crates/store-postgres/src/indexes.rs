@@ -23,8 +23,14 @@ const INDEXES: [(&str, &str); 2] = [
     ("definition_group", "definition (namespace, group_name, id) WHERE group_name IS NOT NULL"),
 ];
 
-/// The index for lists of the default namespace, built only where other namespaces are in use: see [`crate::default_index`].
+// These are built only where several namespaces are in use: see [`crate::namespace_indexes`].
+
+/// For lists of the default namespace.
 pub const OF_DEFAULT: (&str, &str) = ("definition_default", "definition (created_at, id) WHERE namespace = 'default'");
+/// For lists of any namespace by due time. By the minute, as `definition_execute` is. The collation orders as that of the column does, and
+/// is another one so that no other index can serve a search that names it, whatever the planner believes: see [`crate::search`].
+pub const BY_DUE_TIME: (&str, &str) =
+    ("definition_namespace_execute", "definition (namespace COLLATE \"POSIX\", (execute_at / 60000000))");
 
 /// Any number that no other program locks in this database.
 const LOCK: i64 = 0x7469_6d65_7201;
@@ -50,16 +56,17 @@ pub async fn build(options: PgConnectOptions) {
 async fn build_over(options: &PgConnectOptions) -> Result<(), sqlx::Error> {
     let mut session = options.connect().await?;
     let has_others: bool = sqlx::query_scalar(HAS_OTHER_NAMESPACES).fetch_one(&mut session).await?;
-    let indexes: Vec<_> = INDEXES.into_iter().chain(has_others.then_some(OF_DEFAULT)).collect();
+    let indexes: Vec<_> =
+        INDEXES.into_iter().chain(has_others.then_some([OF_DEFAULT, BY_DUE_TIME]).into_iter().flatten()).collect();
     build_missing(&mut session, &indexes).await?;
     session.close().await
 }
 
-/// Builds one more, while the service runs.
-pub async fn build_one(options: &PgConnectOptions, index: (&str, &str)) -> Result<(), sqlx::Error> {
+/// Builds more of them, while the service runs.
+pub async fn build_later(options: &PgConnectOptions, indexes: &[(&str, &str)]) -> Result<(), sqlx::Error> {
     let mut session =
         options.clone().options([("lock_timeout", "0"), ("idle_in_transaction_session_timeout", "0")]).connect().await?;
-    build_missing(&mut session, &[index]).await?;
+    build_missing(&mut session, indexes).await?;
     session.close().await
 }
 

@@ -28,7 +28,6 @@ mod claim;
 mod conflict;
 mod connector;
 mod create;
-mod default_index;
 mod due;
 mod events;
 mod expired;
@@ -38,6 +37,7 @@ mod groups;
 mod indexes;
 mod membership;
 mod migrate;
+mod namespace_indexes;
 mod nudge;
 mod open;
 mod open_error;
@@ -78,8 +78,8 @@ use store_sql::{Count, List};
 use crate::{
     connector::{Bulkhead, BulkheadConfig, Planning},
     create::Creates,
-    default_index::DefaultIndex,
     gather::Gathered,
+    namespace_indexes::NamespaceIndexes,
     nudge::{Inbox, Nudge, Sender},
     search::Finder,
 };
@@ -164,7 +164,7 @@ pub struct PostgresStore {
     creates: Creates,
     gathered: Gathered,
     expired: expired::Search,
-    default_index: Arc<DefaultIndex>,
+    namespace_indexes: Arc<NamespaceIndexes>,
 }
 
 impl PostgresStore {
@@ -174,7 +174,7 @@ impl PostgresStore {
         let found = open::look(&options).await?;
         let shards = Arc::new(AtomicU16::new(found.setup.map_or(SHARDS, |setup| setup.shards)));
         let callers = CALLERS.bulkhead(&options);
-        let default_index = Arc::new(DefaultIndex::of(&options));
+        let namespace_indexes = Arc::new(NamespaceIndexes::of(&options));
         Ok(Self {
             durability: found.durability,
             lists: LISTS.bulkhead(&options),
@@ -188,11 +188,11 @@ impl PostgresStore {
             creates: Creates::start(create::Statements {
                 bulkhead: callers.clone(),
                 shards: Arc::clone(&shards),
-                default_index: Arc::clone(&default_index),
+                namespace_indexes: Arc::clone(&namespace_indexes),
             }),
             gathered: Gathered::start(&callers, &shards),
             expired: expired::Search::default(),
-            default_index,
+            namespace_indexes,
             options,
             shards,
             callers,
@@ -208,7 +208,7 @@ impl PostgresStore {
     }
 
     fn finder(&self) -> Finder {
-        Finder { shards: self.shards(), default_index: Arc::clone(&self.default_index) }
+        Finder { shards: self.shards(), namespace_indexes: Arc::clone(&self.namespace_indexes) }
     }
 
     /// Whether the server keeps what it acknowledges.

@@ -6,13 +6,13 @@ use std::{sync::Arc, time::Duration};
 
 use domain::Namespace;
 use sqlx::{AssertSqlSafe, PgConnection, Row};
-use store::{Filter, ListQuery};
+use store::{Filter, ListQuery, Sort};
 use store_sql::{Answer, Line, Source, Tally};
 
 use crate::{
     connector::Connector,
-    default_index::DefaultIndex,
     failure::{Failure, Step},
+    namespace_indexes::NamespaceIndexes,
     rows::Fields,
 };
 
@@ -21,21 +21,21 @@ const QUERY_CANCELED: &str = "57014";
 #[derive(Debug, Clone)]
 pub struct Finder {
     pub shards: u16,
-    pub default_index: Arc<DefaultIndex>,
+    pub namespace_indexes: Arc<NamespaceIndexes>,
 }
 
 impl store_sql::Finder for Finder {
     type Driver = Connector;
 
-    fn is_indexed(&self, namespace: &Namespace) -> bool {
-        namespace.as_str() != Namespace::DEFAULT || self.default_index.is_there()
+    fn is_indexed(&self, namespace: &Namespace, sort: Sort) -> bool {
+        self.namespace_indexes.know(namespace, sort)
     }
 
-    async fn look_for_indexes(&self, session: &mut PgConnection, namespaces: &[Namespace]) -> Result<(), Failure> {
-        if namespaces.iter().all(|namespace| self.is_indexed(namespace)) {
+    async fn look_for_indexes(&self, session: &mut PgConnection, namespaces: &[Namespace], sort: Sort) -> Result<(), Failure> {
+        if namespaces.iter().all(|namespace| self.is_indexed(namespace, sort)) {
             return Ok(());
         }
-        self.default_index.look(session).await.or_not_done()
+        self.namespace_indexes.look(session).await.or_not_done()
     }
 
     async fn find(

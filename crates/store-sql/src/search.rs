@@ -21,7 +21,7 @@ mod source;
 use std::future::Future;
 
 use domain::{Callback, Namespace, TimerId};
-use store::{Candidate, Cursor, Filter, ListQuery, Page, Summary};
+use store::{Candidate, Cursor, Filter, ListQuery, Page, Sort, Summary};
 
 use self::pace::Pace;
 pub use self::{
@@ -42,14 +42,15 @@ type Session<F> = <<F as Finder>::Driver as Driver>::Session;
 pub trait Finder: Clone + Send + Sync + 'static {
     type Driver: Driver;
 
-    /// Whether the order of creation is known within this namespace.
-    fn is_indexed(&self, namespace: &Namespace) -> bool;
+    /// Whether an index has the timers of this namespace in this order.
+    fn is_indexed(&self, namespace: &Namespace, sort: Sort) -> bool;
 
-    /// Finds out what [`is_indexed`](Self::is_indexed) has to know of these namespaces.
+    /// Finds out what [`is_indexed`](Self::is_indexed) has to know of these namespaces and this order.
     fn look_for_indexes(
         &self,
         _session: &mut Session<Self>,
         _namespaces: &[Namespace],
+        _sort: Sort,
     ) -> impl Future<Output = Result<(), Failure>> + Send {
         std::future::ready(Ok(()))
     }
@@ -150,8 +151,8 @@ impl<F: Finder> Call<F::Driver> for List<F> {
     const WRITES: bool = false;
 
     async fn run(&self, session: &mut Session<F>) -> Result<Page, Failure> {
-        self.finder.look_for_indexes(session, &self.query.filter.namespaces).await?;
-        let is_indexed = |namespace: &Namespace| self.finder.is_indexed(namespace);
+        self.finder.look_for_indexes(session, &self.query.filter.namespaces, self.query.sort).await?;
+        let is_indexed = |namespace: &Namespace, sort| self.finder.is_indexed(namespace, sort);
         let mut search = Search::new(&self.finder, &self.query);
         let (first, mut later) = Few::of(&self.query.filter, self.query.sort, is_indexed);
         if search.few(session, &first).await? {

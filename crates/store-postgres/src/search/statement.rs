@@ -17,9 +17,14 @@ use sqlx::{
     types::Uuid,
 };
 use store::{Cursor, Filter, ListQuery, Order, Period, Sort};
-use store_sql::{CLAIMED_AHEAD_MICROS, EXECUTING_LOOKED_AT_MAX, FEW, Few, Source};
+use store_sql::{CLAIMED_AHEAD_MICROS, EXECUTING_LOOKED_AT_MAX, FEW, Few, Source, has_large_texts};
 
 use crate::failure::{Failure, Step};
+
+/// The minute in which a timer is due: all that an index knows of it.
+const MINUTE: &str = "(f.execute_at / 60000000)";
+/// The namespace of a timer, in the words of the index that has its timers in the order of due times.
+const NAMESPACE: &str = "f.namespace COLLATE \"POSIX\"";
 
 /// A text with its parameters.
 pub struct Statement {
@@ -167,12 +172,16 @@ fn stretch(source: &Source, query: &ListQuery, shards: u16, parameters: &mut Par
             format!("SELECT * FROM ({}) AS f ORDER BY {order_by} LIMIT {length}", of_each.join(" UNION ALL "))
         }
         Source::Few(few) => {
-            let few = ids_of(few, shards, parameters);
             let range = range(filter, *sort, *order, *after, parameters);
-            let stretch = format!(
-                "SELECT {columns} FROM few JOIN definition f ON f.id = ANY (ARRAY[few.id])
-                 WHERE few.fits AND (SELECT count(*) FROM few) <= {FEW}{range} ORDER BY {order_by}"
-            );
+            // A definition is looked up once, unless it has large texts: those are compared only where it is known that they are few.
+            let is_looked_up = !matches!(few, Few::Ids(_) | Few::Statuses(_)) && !has_large_texts(filter);
+            let (few, from) = if is_looked_up {
+                (rows_of(few, &columns, shards, parameters), "SELECT f.* FROM few f WHERE true".to_owned())
+            } else {
+                let from = format!("SELECT {columns} FROM few JOIN definition f ON f.id = ANY (ARRAY[few.id]) WHERE few.fits");
+                (rows_of(few, "f.id, true AS fits", shards, parameters), from)
+            };
+            let stretch = format!("{from} AND (SELECT count(*) FROM few) <= {FEW}{range} ORDER BY {order_by}");
             return (format!("few AS MATERIALIZED ({few} LIMIT {}), stretch AS MATERIALIZED ({stretch})", FEW + 1), time);
         }
     };
@@ -191,42 +200,59 @@ fn order_by(sort: Sort, order: Order) -> String {
     match sort {
         Sort::CreatedAt => format!("f.created_at {direction}, f.id {direction}"),
         // The index knows only the minute: rows come in its order, and are sorted within it.
-        Sort::ExecuteAt => format!("(f.execute_at / 60000000) {direction}, f.execute_at {direction}, f.id {direction}"),
+        Sort::ExecuteAt => format!("{MINUTE} {direction}, f.execute_at {direction}, f.id {direction}"),
     }
 }
 
 /// The part of the list's order that is looked at: beyond the cursor, and within the period that is asked for.
 fn range(filter: &Filter, sort: Sort, order: Order, after: Option<Cursor>, parameters: &mut Parameters) -> String {
-    let mut range = String::new();
-    let (time, period) = match sort {
-        Sort::CreatedAt => ("f.created_at", filter.created),
-        Sort::ExecuteAt => ("f.execute_at", filter.due),
-    };
     // Both bounds: the planner finds the better one.
-    range.push_str(&within(time, period, parameters));
+    let mut range = exactly(filter, sort, order, after, parameters);
     if sort == Sort::ExecuteAt {
-        range.push_str(&within_minutes(period, parameters));
-    }
-    if let Some(Cursor { at, id }) = after {
-        let (beyond, bound) = match order {
-            Order::Ascending => (">", ">="),
-            Order::Descending => ("<", "<="),
-        };
-        let (at, id) = (parameters.bind(at.as_micros()), parameters.bind(id.as_uuid()));
-        range.push_str(&format!(" AND ({time}, f.id) {beyond} ({at}, {id})"));
-        if sort == Sort::ExecuteAt {
-            range.push_str(&format!(" AND (f.execute_at / 60000000) {bound} {at} / 60000000"));
+        range.push_str(&within_minutes(filter.due, parameters));
+        if let Some(Cursor { at, .. }) = after {
+            let bound = match order {
+                Order::Ascending => ">=",
+                Order::Descending => "<=",
+            };
+            range.push_str(&format!(" AND {MINUTE} {bound} {} / 60000000", parameters.bind(at.as_micros())));
         }
     }
     range
 }
 
-/// The same within a namespace, in the order of creation, and how that order is asked for.
+/// The same by the exact times.
+fn exactly(filter: &Filter, sort: Sort, order: Order, after: Option<Cursor>, parameters: &mut Parameters) -> String {
+    let (time, period) = match sort {
+        Sort::CreatedAt => ("f.created_at", filter.created),
+        Sort::ExecuteAt => ("f.execute_at", filter.due),
+    };
+    let mut range = within(time, period, parameters);
+    if let Some(Cursor { at, id }) = after {
+        let beyond = match order {
+            Order::Ascending => ">",
+            Order::Descending => "<",
+        };
+        let (at, id) = (parameters.bind(at.as_micros()), parameters.bind(id.as_uuid()));
+        range.push_str(&format!(" AND ({time}, f.id) {beyond} ({at}, {id})"));
+    }
+    range
+}
+
+/// The part of the list's order that is looked at within a namespace, and how that order is asked for.
+fn range_in(namespace: &Namespace, query: &ListQuery, parameters: &mut Parameters) -> (String, String) {
+    match query.sort {
+        Sort::CreatedAt => created_in(namespace, query, parameters),
+        Sort::ExecuteAt => due_in(namespace, query, parameters),
+    }
+}
+
+/// In the order of creation.
 ///
 /// The namespace is a part of the bounds and of the order, because only the index of namespaces has that order. Were it a condition for
 /// equality, the planner would rather walk along the times of all namespaces where it believes that most timers are in this one, however
 /// many of other namespaces it meets first.
-fn range_in(namespace: &Namespace, query: &ListQuery, parameters: &mut Parameters) -> (String, String) {
+fn created_in(namespace: &Namespace, query: &ListQuery, parameters: &mut Parameters) -> (String, String) {
     let ListQuery { filter, sort, order, after, .. } = query;
     if namespace.as_str() == Namespace::DEFAULT {
         let range = range(filter, *sort, *order, *after, parameters);
@@ -254,6 +280,27 @@ fn range_in(namespace: &Namespace, query: &ListQuery, parameters: &mut Parameter
     )
 }
 
+/// In the order of due times, as [`created_in`] and for the same reason: in bounds that only one index has. It knows the minute, so that
+/// the exact times are compared, too.
+fn due_in(namespace: &Namespace, query: &ListQuery, parameters: &mut Parameters) -> (String, String) {
+    let ListQuery { filter, order, after, .. } = query;
+    let beyond = after.map(|cursor| cursor.at);
+    let (from, to) = match order {
+        Order::Ascending => (filter.due.from.max(beyond), filter.due.to),
+        Order::Descending => (filter.due.from, filter.due.to.into_iter().chain(beyond).min()),
+    };
+    let exactly = exactly(filter, Sort::ExecuteAt, *order, *after, parameters);
+    let name = parameters.bind(namespace.as_str().to_owned());
+    let mut bound = |time: Option<Timestamp>, comparison| match time {
+        Some(time) => {
+            format!("({NAMESPACE}, {MINUTE}) {comparison} ({name}, {} / 60000000)", parameters.bind(time.as_micros()))
+        }
+        None => format!("{NAMESPACE} {comparison} {name}"),
+    };
+    let (lower, upper) = (bound(from, ">="), bound(to, "<="));
+    (format!("{lower} AND {upper}{exactly}"), format!("{NAMESPACE} {}, {}", direction(*order), order_by(Sort::ExecuteAt, *order)))
+}
+
 fn within(time: &str, period: Period, parameters: &mut Parameters) -> String {
     let from = period.from.map(|from| format!(" AND {time} >= {}", parameters.bind(from.as_micros())));
     let to = period.to.map(|to| format!(" AND {time} < {}", parameters.bind(to.as_micros())));
@@ -262,9 +309,8 @@ fn within(time: &str, period: Period, parameters: &mut Parameters) -> String {
 
 /// Writes the condition for the index, which knows only the minute.
 fn within_minutes(period: Period, parameters: &mut Parameters) -> String {
-    let minute = "(f.execute_at / 60000000)";
-    let from = period.from.map(|from| format!(" AND {minute} >= {} / 60000000", parameters.bind(from.as_micros())));
-    let to = period.to.map(|to| format!(" AND {minute} <= {} / 60000000", parameters.bind(to.as_micros())));
+    let from = period.from.map(|from| format!(" AND {MINUTE} >= {} / 60000000", parameters.bind(from.as_micros())));
+    let to = period.to.map(|to| format!(" AND {MINUTE} <= {} / 60000000", parameters.bind(to.as_micros())));
     format!("{}{}", from.unwrap_or_default(), to.unwrap_or_default())
 }
 
@@ -374,8 +420,8 @@ fn named(namespace: &Namespace, parameters: &mut Parameters) -> String {
     }
 }
 
-/// Ids from a small index with whether they may match, at most one more than a few.
-fn ids_of(few: &Few, shards: u16, parameters: &mut Parameters) -> String {
+/// What a small index leads to, at most one more than a few: ids with whether they may match, or these columns of definitions.
+fn rows_of(few: &Few, columns: &str, shards: u16, parameters: &mut Parameters) -> String {
     let most = FEW + 1;
     match few {
         Few::Ids(ids) => {
@@ -394,24 +440,24 @@ fn ids_of(few: &Few, shards: u16, parameters: &mut Parameters) -> String {
             let names: Vec<_> = namespaces.iter().map(|namespace| namespace.as_str().to_owned()).collect();
             let (names, group) = (parameters.bind(names), parameters.bind(group.as_str().to_owned()));
             format!(
-                "SELECT f.id, true AS fits FROM definition f
+                "SELECT {columns} FROM definition f
                  WHERE f.namespace = ANY ({names}) AND f.group_name = {group} AND f.group_name IS NOT NULL"
             )
         }
         Few::Namespaces(namespaces) => {
             let of_each = |namespace: &Namespace| {
-                format!("(SELECT f.id, true AS fits FROM definition f WHERE {} LIMIT {most})", named(namespace, parameters))
+                format!("(SELECT {columns} FROM definition f WHERE {} LIMIT {most})", named(namespace, parameters))
             };
             let of_each: Vec<_> = namespaces.iter().map(of_each).collect();
             format!("SELECT DISTINCT * FROM ({}) AS w", of_each.join(" UNION ALL "))
         }
         Few::Due(period) => {
             let minutes = within_minutes(*period, parameters);
-            format!("SELECT f.id, true AS fits FROM definition f WHERE true{minutes}")
+            format!("SELECT {columns} FROM definition f WHERE true{minutes}")
         }
         Few::Created(period) => {
             let created = within("f.created_at", *period, parameters);
-            format!("SELECT f.id, true AS fits FROM definition f WHERE true{created}")
+            format!("SELECT {columns} FROM definition f WHERE true{created}")
         }
     }
 }

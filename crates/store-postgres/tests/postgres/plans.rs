@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::{Namespace, Span, Status, Timestamp};
-use store::{Created, DueStore, Filter, ListQuery, Member, MembershipStore, NodeId, Order, Sort, TimerStore};
+use store::{Created, Cursor, DueStore, Filter, ListQuery, Member, MembershipStore, NodeId, Order, Sort, TimerStore};
 use store_conformance::{NOW, timer};
 use store_postgres::statements;
 
@@ -96,18 +96,19 @@ async fn a_list_by_the_wanted_time_reads_only_its_minutes() {
     assert!(plan.contains("Incremental Sort") && plan.contains("definition_execute"), "{plan}");
 }
 
-/// Where every timer is in the default namespace, an index of it would be written by every create and know nothing new.
+/// Where every timer is in the default namespace, indexes of namespaces would be written by every create and know nothing new.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_default_namespace_has_an_index_of_its_own_once_there_are_others() {
+async fn namespaces_have_indexes_of_their_own_once_there_are_several() {
     let url = throwaway::postgres().create_database();
     let (store, another_node) = (open(&url).await, open(&url).await);
-    let valid = "SELECT count(*) FROM pg_index WHERE indexrelid = to_regclass('definition_default') AND indisvalid";
+    let valid = "SELECT count(*) FROM pg_index WHERE indisvalid
+                 AND indexrelid IN (to_regclass('definition_default'), to_regclass('definition_namespace_execute'))";
     store.create(vec![timer("http://a.example/").numbered(0).build()]).await.unwrap();
     assert_eq!(throwaway::postgres().query(&url, valid), "0");
     let others = (1..5_000).map(|n| timer("http://a.example/").numbered(n).namespace("tenant").created_at(LATER).build());
     store.create(others.collect()).await.unwrap();
-    let is_built = async { while throwaway::postgres().query(&url, valid) != "1" {} };
-    tokio::time::timeout(Duration::from_secs(30), is_built).await.expect("the index");
+    let are_built = async { while throwaway::postgres().query(&url, valid) != "2" {} };
+    tokio::time::timeout(Duration::from_secs(30), are_built).await.expect("the indexes");
     let filter = Filter { namespaces: vec![Namespace::default()], ..Filter::default() };
     for sort in [Sort::CreatedAt, Sort::ExecuteAt] {
         let query = ListQuery { filter: filter.clone(), sort, limit: 10, ..ListQuery::default() };
@@ -116,48 +117,75 @@ async fn the_default_namespace_has_an_index_of_its_own_once_there_are_others() {
     }
 }
 
-/// The planner believes that nearly every timer is in the large namespace, and yet the newest ones are in another.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_list_of_a_namespace_does_not_walk_through_others() {
+/// The planner believes that nearly every timer is in the large namespace, and yet the newest ones, which are the last that are due, are
+/// in another.
+async fn walks_along(sort: Sort, of_all: &str, of_one: &str) {
     let url = throwaway::postgres().create_database();
-    let store = open(&url).await;
+    open(&url).await;
     // A long name makes the index of namespaces larger than that of times, and a walk along it dearer.
     let large = "large-".repeat(10);
     let fill = |namespace: &str, from: u32, to: u32| {
         format!(
             "INSERT INTO definition (id, namespace, asked, execute_at, callback_type, callback_config, delivery,
                 fingerprint, revision, created_at, updated_at)
-             SELECT gen_random_uuid(), '{namespace}', n, n, 'http', '{{}}', 'at_least_once', '\\x00', 1, n, n
+             SELECT gen_random_uuid(), '{namespace}', n, n::bigint * 10000000, 'http', '{{}}', 'at_least_once', '\\x00', 1, n, n
              FROM generate_series({from}, {to}) AS n"
         )
     };
-    throwaway::postgres().query(&url, &format!("{}; ANALYZE", fill(&large, 1, 20_000)));
+    throwaway::postgres().query(&url, &fill(&large, 1, 20_000));
+    // Builds the indexes of namespaces.
+    let store = open(&url).await;
+    throwaway::postgres().query(&url, "ANALYZE");
     throwaway::postgres().query(&url, &fill("newer", 20_001, 23_000));
     let filter = Filter { namespaces: vec![Namespace::parse(&large).unwrap()], ..Filter::default() };
     for order in [Order::Descending, Order::Ascending] {
-        let query = ListQuery { filter: filter.clone(), order, limit: 10, ..ListQuery::default() };
+        let query = ListQuery { filter: filter.clone(), sort, order, limit: 10, ..ListQuery::default() };
         let first = store.list(&query).await.unwrap();
-        let second = store.list(&ListQuery { after: first.next, ..query }).await.unwrap();
-        assert_eq!((first.count(), second.count()), (10, 10));
+        let second = store.list(&ListQuery { after: first.next, ..query.clone() }).await.unwrap();
+        // Most of the namespace lies before the cursor.
+        let half = Cursor { at: time_of(sort, 10_000), id: first.next.unwrap().id };
+        let last = store.list(&ListQuery { after: Some(half), ..query }).await.unwrap();
+        assert_eq!((first.count(), second.count(), last.count()), (10, 10, 10));
     }
     store.count(&filter, Duration::ZERO).await.unwrap();
     drop(store);
-    let read = "SELECT string_agg(idx_tup_read::text, ' ' ORDER BY indexrelname) FROM pg_stat_user_indexes
-                WHERE indexrelname IN ('definition_created', 'definition_namespace')";
-    // Sessions report what they did when they end, at the latest. Each of the five calls has looked at 250 timers at least.
+    let read = format!(
+        "SELECT string_agg(idx_tup_read::text, ' ' ORDER BY length(indexrelname)) FROM pg_stat_user_indexes
+         WHERE indexrelname IN ('{of_all}', '{of_one}')"
+    );
+    // Sessions report what they did when they end, at the latest. Each of the six calls has looked at 250 timers at least.
     let reported = async {
         loop {
-            let read = throwaway::postgres().query(&url, read);
+            let read = throwaway::postgres().query(&url, &read);
             let (of_all, of_one) = read.split_once(' ').unwrap();
             let (of_all, of_one): (u64, u64) = (of_all.parse().unwrap(), of_one.parse().unwrap());
-            if of_all + of_one >= 5 * 250 {
-                return of_all;
+            if of_all + of_one >= 6 * 250 {
+                return (of_all, of_one);
             }
             tokio::task::yield_now().await;
         }
     };
-    let of_all_namespaces = tokio::time::timeout(Duration::from_secs(30), reported).await.expect("walks along these indexes");
-    assert!(of_all_namespaces < 250, "{of_all_namespaces} timers of all namespaces were looked at");
+    let reported = tokio::time::timeout(Duration::from_secs(30), reported).await.expect("walks along these indexes");
+    let (of_all, of_one) = reported;
+    assert!(of_all < 250, "{of_all} timers of all namespaces were looked at");
+    assert!(of_one < 4 * 6 * 250, "{of_one} timers of the namespace were looked at");
+}
+
+const fn time_of(sort: Sort, n: i64) -> Timestamp {
+    Timestamp::from_micros(match sort {
+        Sort::CreatedAt => n,
+        Sort::ExecuteAt => n * 10_000_000,
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_of_a_namespace_by_creation_does_not_walk_through_others() {
+    walks_along(Sort::CreatedAt, "definition_created", "definition_namespace").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_of_a_namespace_by_due_time_does_not_walk_through_others() {
+    walks_along(Sort::ExecuteAt, "definition_execute", "definition_namespace_execute").await;
 }
 
 /// More are due than are looked at for this, so that all timers are walked through.

@@ -91,9 +91,9 @@ impl<F: Finder> Count<F> {
 
     /// Counts stretch by stretch until the end, or until the budget is used up.
     async fn walk(&self, session: &mut Session<F>) -> Result<Counted, Failure> {
-        self.finder.look_for_indexes(session, &self.filter.namespaces).await?;
-        let is_indexed = |namespace: &Namespace| self.finder.is_indexed(namespace);
         let mut query = ListQuery { filter: self.filter.clone(), limit: u32::MAX, ..ListQuery::default() };
+        self.finder.look_for_indexes(session, &query.filter.namespaces, query.sort).await?;
+        let is_indexed = |namespace: &Namespace, sort| self.finder.is_indexed(namespace, sort);
         let (first, later) = Few::of(&query.filter, query.sort, is_indexed);
         let is_worth =
             !later.is_empty() && (self.budget >= FEW_TIME || is_few_likely(&self.finder, session, &self.filter.status).await?);
@@ -151,7 +151,7 @@ impl<F: Finder> Count<F> {
     /// How many timers a walk to the end would look at: those of the period and of the namespaces along which it goes.
     async fn walked_in_all(&self, session: &mut Session<F>) -> Result<u64, Failure> {
         let query = ListQuery { filter: self.filter.clone(), ..ListQuery::default() };
-        let namespaces = match Source::in_order(&query, 1, |namespace| self.finder.is_indexed(namespace)) {
+        let namespaces = match Source::in_order(&query, 1, |namespace, sort| self.finder.is_indexed(namespace, sort)) {
             Source::OfNamespaces { namespaces, .. } => namespaces,
             _ => Vec::new(),
         };

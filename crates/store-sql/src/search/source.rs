@@ -17,7 +17,7 @@ const NAMESPACES_MERGED_MAX: usize = 16;
 pub enum Source {
     /// The next `length` timers in the order of the list.
     InOrder { length: u64 },
-    /// The next `length` timers of these namespaces in the order of creation.
+    /// The next `length` timers of these namespaces in the order of the list.
     OfNamespaces { namespaces: Vec<Namespace>, length: u64 },
     /// All of these, if they are few.
     Few(Few),
@@ -36,10 +36,10 @@ pub enum Few {
 }
 
 impl Source {
-    /// `is_indexed` says whether the order of creation is known within a namespace.
-    pub fn in_order(query: &ListQuery, length: u64, is_indexed: impl Fn(&Namespace) -> bool) -> Self {
+    /// `is_indexed` says whether an index has the timers of a namespace in an order.
+    pub fn in_order(query: &ListQuery, length: u64, is_indexed: impl Fn(&Namespace, Sort) -> bool) -> Self {
         let ListQuery { filter, sort, .. } = query;
-        if *sort == Sort::CreatedAt && are_indexed(&filter.namespaces, is_indexed) {
+        if are_indexed(&filter.namespaces, |namespace| is_indexed(namespace, *sort)) {
             return Self::OfNamespaces { namespaces: filter.namespaces.clone(), length };
         }
         Self::InOrder { length }
@@ -55,7 +55,7 @@ impl Source {
 
 impl Few {
     /// What is worth a try before the first stretch, and what after it.
-    pub fn of(filter: &Filter, sort: Sort, is_indexed: impl Fn(&Namespace) -> bool) -> (Vec<Self>, Vec<Self>) {
+    pub fn of(filter: &Filter, sort: Sort, is_indexed: impl Fn(&Namespace, Sort) -> bool) -> (Vec<Self>, Vec<Self>) {
         if let (Some(key), false) = (&filter.key, filter.namespaces.is_empty()) {
             let ids = filter.namespaces.iter().map(|namespace| TimerId::keyed(namespace, key)).collect();
             return (vec![Self::Ids(ids)], Vec::new());
@@ -72,7 +72,8 @@ impl Few {
         match sort {
             Sort::CreatedAt if !filter.due.is_always() => first.push(Self::Due(filter.due)),
             Sort::ExecuteAt => {
-                if are_indexed(&filter.namespaces, is_indexed) {
+                let are_indexed = |sort| are_indexed(&filter.namespaces, |namespace| is_indexed(namespace, sort));
+                if are_indexed(Sort::CreatedAt) && !are_indexed(Sort::ExecuteAt) {
                     first.push(Self::Namespaces(filter.namespaces.clone()));
                 }
                 if !filter.created.is_always() {
