@@ -4,7 +4,7 @@
 //! wakes a process of the server for nothing.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
@@ -20,8 +20,8 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 pub const PING_TIMEOUT: Duration = Duration::from_secs(1);
 /// A session that was used a moment ago is taken to be alive; asking it costs a round trip.
 const IDLE_UNTESTED_MAX: Duration = Duration::from_millis(500);
-/// The time after which a session that no call needed is closed.
-const IDLE_MAX: Duration = Duration::from_secs(600);
+/// The time after which a session that no call needed is closed: the server holds some megabytes for each.
+const IDLE_MAX: Duration = Duration::from_secs(60);
 /// The server keeps more and more for a session that lives on.
 const AGE_MAX: Duration = Duration::from_secs(1_800);
 /// How long to wait before a server that cannot take sessions yet is asked again.
@@ -32,9 +32,26 @@ pub struct SessionPool<D: Driver> {
     driver: D,
     /// One for each session that may be open.
     permits: Arc<Semaphore>,
-    /// The one that was used last is on top.
-    idle: Mutex<Vec<Idle<D::Session>>>,
+    idle: Mutex<IdleSessions<D::Session>>,
     last_break: Mutex<Option<Instant>>,
+}
+
+#[derive(Debug)]
+struct IdleSessions<Connection> {
+    /// The one that was used last is on top.
+    stack: Vec<Idle<Connection>>,
+    /// Whether a task closes those that stay idle.
+    are_watched: bool,
+}
+
+impl<Connection> IdleSessions<Connection> {
+    /// Takes out those that no call needed for long. Says when to look again, if any are left: if not, they are no longer watched.
+    fn expire(&mut self) -> (Vec<Idle<Connection>>, Option<Duration>) {
+        let expired = self.stack.extract_if(.., |idle| idle.since.elapsed() >= IDLE_MAX).collect();
+        let oldest = self.stack.iter().map(|idle| idle.since.elapsed()).max();
+        self.are_watched = oldest.is_some();
+        (expired, oldest.map(|idle| IDLE_MAX.saturating_sub(idle)))
+    }
 }
 
 #[derive(Debug)]
@@ -58,7 +75,7 @@ impl<D: Driver> SessionPool<D> {
         Self {
             driver,
             permits: Arc::new(Semaphore::new(sessions_max)),
-            idle: Mutex::new(Vec::with_capacity(sessions_max)),
+            idle: Mutex::new(IdleSessions { stack: Vec::with_capacity(sessions_max), are_watched: false }),
             last_break: Mutex::new(None),
         }
     }
@@ -93,17 +110,31 @@ impl<D: Driver> SessionPool<D> {
     }
 
     /// Keeps it for the next one. Nothing may be left unread or undone on it.
-    pub fn put_back(&self, Session { connection, opened, permit }: Session<D::Session>) {
+    pub fn put_back(self: &Arc<Self>, Session { connection, opened, permit }: Session<D::Session>) {
         let now = Instant::now();
-        {
+        if now - opened < AGE_MAX && !self.permits.is_closed() {
             let mut idle = self.idle();
-            idle.retain(|idle| now - idle.since < IDLE_MAX);
-            if now - opened < AGE_MAX && !self.permits.is_closed() {
-                idle.push(Idle { connection, opened, since: now });
+            idle.stack.push(Idle { connection, opened, since: now });
+            if !std::mem::replace(&mut idle.are_watched, true) {
+                tokio::spawn(Self::close_idle(Arc::downgrade(self)));
             }
         }
         // Only now: the next call shall find it.
         drop(permit);
+    }
+
+    /// Closes sessions that stay idle, until there is none.
+    async fn close_idle(pool: Weak<Self>) {
+        let mut pause = Some(IDLE_MAX);
+        while let Some(rest) = pause {
+            sleep(rest).await;
+            let Some(pool) = pool.upgrade() else { return };
+            let (expired, next) = pool.idle().expire();
+            pause = next;
+            for Idle { connection, .. } in expired {
+                D::close(connection).await;
+            }
+        }
     }
 
     /// A session broke: those that were idle at that moment have probably broken too.
@@ -114,7 +145,7 @@ impl<D: Driver> SessionPool<D> {
     /// Closes those that are idle; from now on there are none to be had.
     pub async fn close(&self) {
         self.permits.close();
-        let idle = std::mem::take(&mut *self.idle());
+        let idle = std::mem::take(&mut self.idle().stack);
         for Idle { connection, .. } in idle {
             D::close(connection).await;
         }
@@ -126,10 +157,10 @@ impl<D: Driver> SessionPool<D> {
     }
 
     fn pop(&self) -> Option<Idle<D::Session>> {
-        self.idle().pop()
+        self.idle().stack.pop()
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<Idle<D::Session>>> {
+    fn idle(&self) -> MutexGuard<'_, IdleSessions<D::Session>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -141,4 +172,75 @@ pub async fn answers<D: Driver>(session: &mut D::Session) -> bool {
 
 fn no_session(cause: impl Into<Cause>) -> NoSession {
     NoSession { cause: cause.into(), is_passing: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// Sessions that are counted while they are open.
+    #[derive(Debug, Default)]
+    struct Counting(Arc<AtomicUsize>);
+
+    impl Driver for Counting {
+        const SERVER: &'static str = "a test";
+        const SESSIONS_DISCARDED: &'static str = "discarded";
+        const CONTENTION: &'static str = "contention";
+
+        type Session = Arc<AtomicUsize>;
+
+        async fn open(&self) -> Result<Arc<AtomicUsize>, NoSession> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Ok(Arc::clone(&self.0))
+        }
+
+        async fn answers(_: &mut Arc<AtomicUsize>) -> bool {
+            true
+        }
+
+        async fn close(session: Arc<AtomicUsize>) {
+            session.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    async fn use_at_once(pool: &Arc<SessionPool<Counting>>, count: usize) {
+        let mut sessions = Vec::new();
+        for _ in 0..count {
+            sessions.push(pool.acquire().await.unwrap());
+        }
+        sessions.into_iter().for_each(|session| pool.put_back(session));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sessions_that_no_call_needs_are_closed_after_a_minute() {
+        let driver = Counting::default();
+        let open = Arc::clone(&driver.0);
+        let open = || open.load(Ordering::Relaxed);
+        let pool = Arc::new(SessionPool::new(driver, 4));
+        use_at_once(&pool, 3).await;
+        for seconds in [30, 29] {
+            sleep(Duration::from_secs(seconds)).await;
+            use_at_once(&pool, 1).await;
+            assert_eq!(open(), 3);
+        }
+        sleep(Duration::from_secs(2)).await;
+        assert_eq!(open(), 1, "the one that was used");
+        sleep(IDLE_MAX).await;
+        assert_eq!(open(), 0);
+        use_at_once(&pool, 2).await;
+        assert_eq!(open(), 2);
+        sleep(IDLE_MAX + Duration::from_secs(1)).await;
+        assert_eq!(open(), 0, "also those that were opened later");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pool_that_is_gone_is_not_watched() {
+        let pool = Arc::new(SessionPool::new(Counting::default(), 1));
+        use_at_once(&pool, 1).await;
+        let pool = Arc::into_inner(pool);
+        assert!(pool.is_some(), "nothing else holds it");
+        sleep(IDLE_MAX * 2).await;
+    }
 }
