@@ -1,12 +1,15 @@
 # Names only; what they do stands in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help run check test sdk-test browser soak fault bench deploy-check book lint fmt
+.PHONY: help run release check test sdk-test browser soak fault bench deploy-check book lint fmt
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## build and start `timer dev`: a SQLite file, loopback only, an API key made up for you
 	@scripts/run.sh
+
+release: ## build the program as it is released, by a profile of its work under load: about an hour
+	@scripts/build_release.sh
 
 check: ## after each small change: format, lints, unit tests, conformance on SQLite, 200 seeds; no servers
 	@scripts/check.sh
