@@ -20,7 +20,8 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
 pub const PING_TIMEOUT: Duration = Duration::from_secs(1);
 /// A session that was used a moment ago is taken to be alive; asking it costs a round trip.
 const IDLE_UNTESTED_MAX: Duration = Duration::from_millis(500);
-/// The time after which a session that no call needed is closed: the server holds some megabytes for each.
+/// The time after which a session that no call needed is closed: a PostgreSQL server holds 2.2 MiB for each. The next call that needs one
+/// waits some milliseconds until it is open.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 /// The server keeps more and more for a session that lives on.
 const AGE_MAX: Duration = Duration::from_secs(1_800);
@@ -112,29 +113,18 @@ impl<D: Driver> SessionPool<D> {
     /// Keeps it for the next one. Nothing may be left unread or undone on it.
     pub fn put_back(self: &Arc<Self>, Session { connection, opened, permit }: Session<D::Session>) {
         let now = Instant::now();
-        if now - opened < AGE_MAX && !self.permits.is_closed() {
+        {
+            // Under the lock: a pool that is being closed must not be given one that it no longer looks for.
             let mut idle = self.idle();
-            idle.stack.push(Idle { connection, opened, since: now });
-            if !std::mem::replace(&mut idle.are_watched, true) {
-                tokio::spawn(Self::close_idle(Arc::downgrade(self)));
+            if now - opened < AGE_MAX && !self.permits.is_closed() {
+                idle.stack.push(Idle { connection, opened, since: now });
+                if !std::mem::replace(&mut idle.are_watched, true) {
+                    tokio::spawn(close_idle(Watch(Arc::downgrade(self))));
+                }
             }
         }
         // Only now: the next call shall find it.
         drop(permit);
-    }
-
-    /// Closes sessions that stay idle, until there is none.
-    async fn close_idle(pool: Weak<Self>) {
-        let mut pause = Some(IDLE_MAX);
-        while let Some(rest) = pause {
-            sleep(rest).await;
-            let Some(pool) = pool.upgrade() else { return };
-            let (expired, next) = pool.idle().expire();
-            pause = next;
-            for Idle { connection, .. } in expired {
-                D::close(connection).await;
-            }
-        }
     }
 
     /// A session broke: those that were idle at that moment have probably broken too.
@@ -146,9 +136,7 @@ impl<D: Driver> SessionPool<D> {
     pub async fn close(&self) {
         self.permits.close();
         let idle = std::mem::take(&mut self.idle().stack);
-        for Idle { connection, .. } in idle {
-            D::close(connection).await;
-        }
+        close_all::<D>(idle).await;
     }
 
     fn is_suspect(&self, idle_since: Instant) -> bool {
@@ -162,6 +150,40 @@ impl<D: Driver> SessionPool<D> {
 
     fn idle(&self) -> MutexGuard<'_, IdleSessions<D::Session>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The task that closes idle sessions of a pool. However it ends, the next session that is put back starts another.
+struct Watch<D: Driver>(Weak<SessionPool<D>>);
+
+impl<D: Driver> Drop for Watch<D> {
+    fn drop(&mut self) {
+        if let Some(pool) = self.0.upgrade() {
+            pool.idle().are_watched = false;
+        }
+    }
+}
+
+/// Closes sessions that stay idle, until there is none.
+async fn close_idle<D: Driver>(mut watch: Watch<D>) {
+    let mut next = Some(IDLE_MAX);
+    while let Some(pause) = next {
+        sleep(pause).await;
+        // The pool is not held while sessions are closed.
+        let Some((expired, later)) = watch.0.upgrade().map(|pool| pool.idle().expire()) else { return };
+        if later.is_none() {
+            // The pool is not watched any more, and another task may have begun to.
+            watch.0 = Weak::new();
+        }
+        close_all::<D>(expired).await;
+        next = later;
+    }
+}
+
+async fn close_all<D: Driver>(sessions: Vec<Idle<D::Session>>) {
+    for Idle { connection, .. } in sessions {
+        // A server that does not answer notices the closed connection by itself.
+        drop(timeout(PING_TIMEOUT, D::close(connection)).await);
     }
 }
 
@@ -180,29 +202,51 @@ mod tests {
 
     use super::*;
 
-    /// Sessions that are counted while they are open.
+    /// Sessions that are counted while they are open, and may take for ever to be closed.
     #[derive(Debug, Default)]
-    struct Counting(Arc<AtomicUsize>);
+    struct Counting {
+        open: Arc<AtomicUsize>,
+        hangs: bool,
+    }
+
+    #[derive(Debug)]
+    struct Counted {
+        open: Arc<AtomicUsize>,
+        hangs: bool,
+    }
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.open.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 
     impl Driver for Counting {
         const SERVER: &'static str = "a test";
         const SESSIONS_DISCARDED: &'static str = "discarded";
         const CONTENTION: &'static str = "contention";
 
-        type Session = Arc<AtomicUsize>;
+        type Session = Counted;
 
-        async fn open(&self) -> Result<Arc<AtomicUsize>, NoSession> {
-            self.0.fetch_add(1, Ordering::Relaxed);
-            Ok(Arc::clone(&self.0))
+        async fn open(&self) -> Result<Counted, NoSession> {
+            self.open.fetch_add(1, Ordering::Relaxed);
+            Ok(Counted { open: Arc::clone(&self.open), hangs: self.hangs })
         }
 
-        async fn answers(_: &mut Arc<AtomicUsize>) -> bool {
+        async fn answers(_: &mut Counted) -> bool {
             true
         }
 
-        async fn close(session: Arc<AtomicUsize>) {
-            session.fetch_sub(1, Ordering::Relaxed);
+        async fn close(session: Counted) {
+            if session.hangs {
+                std::future::pending().await
+            }
         }
+    }
+
+    fn pool(hangs: bool) -> (Arc<SessionPool<Counting>>, Arc<AtomicUsize>) {
+        let open = Arc::default();
+        (Arc::new(SessionPool::new(Counting { open: Arc::clone(&open), hangs }, 4)), open)
     }
 
     async fn use_at_once(pool: &Arc<SessionPool<Counting>>, count: usize) {
@@ -215,10 +259,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn sessions_that_no_call_needs_are_closed_after_a_minute() {
-        let driver = Counting::default();
-        let open = Arc::clone(&driver.0);
+        let (pool, open) = pool(false);
         let open = || open.load(Ordering::Relaxed);
-        let pool = Arc::new(SessionPool::new(driver, 4));
         use_at_once(&pool, 3).await;
         for seconds in [30, 29] {
             sleep(Duration::from_secs(seconds)).await;
@@ -236,11 +278,44 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_pool_that_is_gone_is_not_watched() {
-        let pool = Arc::new(SessionPool::new(Counting::default(), 1));
+    async fn a_session_that_cannot_be_closed_holds_up_no_other() {
+        let (pool, open) = pool(true);
+        use_at_once(&pool, 3).await;
+        sleep(IDLE_MAX + PING_TIMEOUT * 4).await;
+        assert_eq!(open.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sessions_are_watched_again_after_the_runtime_of_the_watch_has_ended() {
+        let (pool, open) = pool(false);
+        let of_another = Arc::clone(&pool);
+        let another = tokio::task::spawn_blocking(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            runtime.block_on(use_at_once(&of_another, 1));
+        });
+        another.await.unwrap();
         use_at_once(&pool, 1).await;
-        let pool = Arc::into_inner(pool);
-        assert!(pool.is_some(), "nothing else holds it");
         sleep(IDLE_MAX * 2).await;
+        assert_eq!(open.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_closed_pool_keeps_nothing() {
+        let (pool, open) = pool(false);
+        let session = pool.acquire().await.unwrap();
+        use_at_once(&pool, 1).await;
+        pool.close().await;
+        pool.put_back(session);
+        assert_eq!(open.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pool_that_is_gone_is_not_watched() {
+        let (pool, open) = pool(false);
+        use_at_once(&pool, 1).await;
+        drop(pool);
+        assert_eq!(open.load(Ordering::Relaxed), 0, "nothing else holds it");
+        sleep(IDLE_MAX * 2).await;
+        assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 0);
     }
 }
