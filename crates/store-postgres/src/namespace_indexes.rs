@@ -40,13 +40,13 @@ impl NamespaceIndexes {
         }
     }
 
-    /// Another node may have built them.
-    pub async fn look(&self, session: &mut PgConnection) -> Result<(), sqlx::Error> {
-        for ((name, _), is_there) in [(OF_DEFAULT, &self.has_default), (BY_DUE_TIME, &self.has_due_time)] {
-            if !is_there.load(Ordering::Relaxed) {
-                is_there.store(is_valid(session, name).await?, Ordering::Relaxed);
-            }
-        }
+    /// Looks for the one that lists in this order need: another node may have built it.
+    pub async fn look(&self, session: &mut PgConnection, sort: Sort) -> Result<(), sqlx::Error> {
+        let ((name, _), is_there) = match sort {
+            Sort::CreatedAt => (OF_DEFAULT, &self.has_default),
+            Sort::ExecuteAt => (BY_DUE_TIME, &self.has_due_time),
+        };
+        is_there.store(is_valid(session, name).await?, Ordering::Relaxed);
         Ok(())
     }
 

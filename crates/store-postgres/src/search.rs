@@ -35,7 +35,7 @@ impl store_sql::Finder for Finder {
         if namespaces.iter().all(|namespace| self.is_indexed(namespace, sort)) {
             return Ok(());
         }
-        self.namespace_indexes.look(session).await.or_not_done()
+        self.namespace_indexes.look(session, sort).await.or_not_done()
     }
 
     async fn find(

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use domain::{Namespace, Span, Status, Timestamp};
-use store::{Created, Cursor, DueStore, Filter, ListQuery, Member, MembershipStore, NodeId, Order, Sort, TimerStore};
-use store_conformance::{NOW, timer};
+use domain::{Namespace, NewTimer, Span, Status, Timestamp};
+use store::{Created, Cursor, DueStore, Filter, ListQuery, Member, MembershipStore, NodeId, Order, Period, Sort, TimerStore};
+use store_conformance::{NOW, secs, timer};
 use store_postgres::statements;
 
 use crate::{acquire_all, claim, everything_due, open};
@@ -303,4 +303,45 @@ async fn heartbeats_stay_on_their_page() {
     assert!(in_place >= 800, "{counted}");
     let pages: i64 = throwaway::postgres().query(&url, "SELECT pg_relation_size('node') / 8192").parse().unwrap();
     assert!(pages <= 16, "{pages} pages");
+}
+
+/// The index knows the minute only: pages begin and end within one, and in both namespaces.
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_namespaces_by_due_time_have_each_timer_once_and_in_order() {
+    let url = throwaway::postgres().create_database();
+    // Four timers a minute.
+    let at = |n: u32| NOW.saturating_add(secs(n * 15));
+    let of = |n: u32, name: &str| timer("http://a.example/").numbered(n.into()).due_at(at(n / 2)).namespace(name).build();
+    let timers: Vec<_> = (0..40).map(|n| of(n, if n % 2 == 0 { "default" } else { "b" })).collect();
+    let store = open(&url).await;
+    store.create(timers.clone()).await.unwrap();
+    let valid = "SELECT count(*) FROM pg_index WHERE indisvalid AND indexrelid = to_regclass('definition_namespace_execute')";
+    let is_built = async { while throwaway::postgres().query(&url, valid) != "1" {} };
+    tokio::time::timeout(Duration::from_secs(30), is_built).await.expect("the index");
+    for names in [&["default"][..], &["b"], &["default", "b"]] {
+        for due in [Period::ALWAYS, Period { from: Some(at(3)), to: None }, Period { from: Some(at(2)), to: Some(at(13)) }] {
+            for (order, limit) in [(Order::Ascending, 1), (Order::Descending, 3), (Order::Ascending, 7), (Order::Descending, 100)]
+            {
+                let namespaces: Vec<_> = names.iter().map(|name| Namespace::parse(name).unwrap()).collect();
+                let is_meant = |new: &&NewTimer| namespaces.contains(&new.definition.namespace) && due.contains(new.execute_at);
+                let mut wanted: Vec<_> = timers.iter().filter(is_meant).map(|new| (new.execute_at, new.definition.id)).collect();
+                wanted.sort_unstable();
+                if order == Order::Descending {
+                    wanted.reverse();
+                }
+                let filter = Filter { namespaces: namespaces.clone(), due, ..Filter::default() };
+                let mut query = ListQuery { filter, sort: Sort::ExecuteAt, order, limit, ..ListQuery::default() };
+                let mut listed = Vec::new();
+                loop {
+                    let page = store.list(&query).await.unwrap();
+                    listed.extend(page.timers.iter().map(|summary| (summary.execute_at, summary.id)));
+                    query.after = page.next;
+                    if query.after.is_none() {
+                        break;
+                    }
+                }
+                assert_eq!(listed, wanted, "{names:?} {due:?} {order:?} {limit}");
+            }
+        }
+    }
 }
