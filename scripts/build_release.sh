@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the program as it is released: by a profile (profile-guided optimisation, see docs/adr/0019). A first build counts which way each
 # branch goes while `timer bench` puts it under load, on SQLite, PostgreSQL and MariaDB; the second is compiled by what was counted. Takes
-# three quarters of an hour on two processors, five minutes of it for the load.
+# about an hour on two processors, five minutes of it for the load.
 #
 #   scripts/build_release.sh [TARGET]      default: the target of this machine
 #
@@ -10,22 +10,46 @@
 # that merges what was counted (default: the one of rustup's component llvm-tools). BENCH_DIRECTORY says on which disk the databases are
 # (default: /var/tmp).
 set -euo pipefail
+given=${PROFILE:+$(realpath "$PROFILE")}
 cd "$(dirname "$0")/.."
 
 scripts/need_rust.sh
 host=$(rustc --version --verbose | sed -n 's/^host: //p')
 target=${1:-$host}
-built=${CARGO_TARGET_DIR:-$PWD/target}
-profile=$built/$target/release/timer.profdata
-merge=${LLVM_PROFDATA:-$(rustc --print sysroot)/lib/rustlib/$host/bin/llvm-profdata}
+built=$(realpath --canonicalize-missing "${CARGO_TARGET_DIR:-target}")
+made=$built/$target/release
+profile=$made/timer.profdata
+profdata=${LLVM_PROFDATA:-$(rustc --print sysroot)/lib/rustlib/$host/bin/llvm-profdata}
 
-build() {
-  cargo build --release --locked --package server --target "$target" "$@"
+# need PACKAGE PROGRAM…: ends with one sentence where one of them is missing.
+need() {
+  local program
+  for program in "${@:2}"; do
+    if ! command -v "$program" >/dev/null; then
+      echo "$program is missing: install $1, and run this again." >&2
+      exit 1
+    fi
+  done
 }
 
-# On each of the databases that SQL is spoken with. What is not called here is compiled as if there were no profile.
-put_under_load() {
-  local store workloads=(w1 w1b w2 w2x cancels updates)
+# With a flag of the compiler. Both builds have the same settings, for the names of functions follow from them.
+build() {
+  CARGO_ENCODED_RUSTFLAGS=$1 cargo build --release --locked --package server --target "$target" "${@:2}"
+}
+
+# What is not called here is compiled as if there were no profile.
+count_under_load() (
+  home=$(mktemp --directory "${BENCH_DIRECTORY:-/var/tmp}/timer-profile-XXXXXX")
+  # The servers end with this subshell.
+  # shellcheck source=scripts/bench_servers.sh
+  . scripts/bench_servers.sh
+  need PostgreSQL "${programs:-/nowhere}/initdb"
+  load() {
+    LLVM_PROFILE_FILE=$home/counted/%m-%p.profraw "$built/counting/$target/release/timer" bench --embedded --directory "$home" "$@"
+  }
+  workloads=(w1 w1b w2 w2x cancels updates)
+  # A database that the environment or a file .env names must not be used here.
+  export BENCH_DATABASE_URL=
   load "${workloads[@]}"
   load mixed --pending 20000 --rate 500
   for store in postgres mariadb; do
@@ -34,32 +58,33 @@ put_under_load() {
     load "${workloads[@]}" --database-url "${server[$store]}/bench" --leave
     load mixed --pending 20000 --rate 500 --database-url "${server[$store]}/bench" --leave
   done
-}
-
-load() {
-  LLVM_PROFILE_FILE=$home/counted/%m-%p.profraw "$built/counting/$target/release/timer" bench --embedded --directory "$home" "$@"
-}
-
-if [[ -z ${PROFILE:-} ]]; then
-  if ! [[ -x $merge ]]; then
-    echo "llvm-profdata is missing: install it (rustup component add llvm-tools), or name it in LLVM_PROFDATA, and run this again." >&2
-    exit 1
-  fi
-  scripts/setup.sh
-  # The names of functions are those of the second build only if both divide crates alike, which the link does not matter for.
-  CARGO_PROFILE_RELEASE_LTO=off RUSTFLAGS="-Cprofile-generate" build --target-dir "$built/counting"
-  home=$(mktemp --directory "${BENCH_DIRECTORY:-/var/tmp}/timer-profile-XXXXXX")
-  # shellcheck source=scripts/bench_servers.sh
-  . scripts/bench_servers.sh
-  # A database that the environment names must not be used here.
-  unset BENCH_DATABASE_URL
-  put_under_load
-  mkdir --parents "$(dirname "$profile")"
   # Without the functions that were never called, which would be compiled for size.
-  "$merge" merge --sparse=true --output="$profile" "$home/counted"
+  "$profdata" merge --sparse=true --output="$profile" "$home/counted"
+)
+
+need "rustup's component llvm-tools, or name it in LLVM_PROFDATA" "$profdata"
+mkdir --parents "$made"
+if [[ -n $given ]]; then
+  [[ $given == "$profile" ]] || cp "$given" "$profile"
 else
-  mkdir --parents "$(dirname "$profile")"
-  cp "$PROFILE" "$profile"
+  need MariaDB /usr/sbin/mariadbd mariadb-install-db mariadb
+  need Python python3
+  build -Cprofile-generate --target-dir "$built/counting"
+  count_under_load
 fi
-RUSTFLAGS="-Cprofile-use=$profile -Cllvm-args=-pgo-warn-missing-function=false" build
-echo "$built/$target/release/timer"
+# Named by its content: Cargo compiles again what was compiled by another one.
+used=$made/timer-$(sha256sum <"$profile" | head --bytes=16).profdata
+cp "$profile" "$used"
+build "-Cprofile-use=$used"$'\x1f'"-Cllvm-args=-pgo-warn-missing-function=false"
+
+# A profile of other names does nothing, and nobody would notice.
+names=$(mktemp)
+trap 'rm -f "$names"' EXIT
+"$profdata" show --all-functions "$profile" | grep --only-matching '_[RZ][A-Za-z0-9_.$]*' | sort --unique >"$names"
+known=$(wc --lines <"$names")
+found=$(nm "$made/timer" | awk '{ print $NF }' | sort --unique | comm -12 - "$names" | wc --lines)
+echo "$made/timer: $found of the $known functions in the profile have a symbol of their own"
+if ((found * 20 < known)); then
+  echo "The profile is not of this program: was it made by another compiler, or with other settings?" >&2
+  exit 1
+fi
