@@ -113,15 +113,18 @@ impl<D: Driver> SessionPool<D> {
     /// Keeps it for the next one. Nothing may be left unread or undone on it.
     pub fn put_back(self: &Arc<Self>, Session { connection, opened, permit }: Session<D::Session>) {
         let now = Instant::now();
-        {
+        let is_first = {
             // Under the lock: a pool that is being closed must not be given one that it no longer looks for.
             let mut idle = self.idle();
-            if now - opened < AGE_MAX && !self.permits.is_closed() {
+            let is_kept = now - opened < AGE_MAX && !self.permits.is_closed();
+            if is_kept {
                 idle.stack.push(Idle { connection, opened, since: now });
-                if !std::mem::replace(&mut idle.are_watched, true) {
-                    tokio::spawn(close_idle(Watch(Arc::downgrade(self))));
-                }
             }
+            is_kept && !std::mem::replace(&mut idle.are_watched, true)
+        };
+        if is_first {
+            // Not under the lock: a runtime that is ending drops the task at once, which takes it.
+            tokio::spawn(close_idle(Watch(Arc::downgrade(self))));
         }
         // Only now: the next call shall find it.
         drop(permit);
@@ -296,6 +299,38 @@ mod tests {
         another.await.unwrap();
         use_at_once(&pool, 1).await;
         sleep(IDLE_MAX * 2).await;
+        assert_eq!(open.load(Ordering::Relaxed), 0);
+    }
+
+    /// Puts a session back when it is dropped.
+    struct PutsBack(Arc<SessionPool<Counting>>, Option<Session<Counted>>);
+
+    impl Drop for PutsBack {
+        fn drop(&mut self) {
+            self.1.take().into_iter().for_each(|session| self.0.put_back(session));
+        }
+    }
+
+    #[test]
+    fn a_session_can_be_put_back_while_the_runtime_ends() {
+        let (pool, open) = pool(false);
+        let (ended, has_ended) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            runtime.block_on(async {
+                let session = pool.acquire().await.unwrap();
+                let puts_back = PutsBack(Arc::clone(&pool), Some(session));
+                tokio::spawn(async move {
+                    let _puts_back = puts_back;
+                    std::future::pending::<()>().await;
+                });
+                tokio::task::yield_now().await;
+            });
+            drop(runtime);
+            drop(pool);
+            ended.send(()).unwrap();
+        });
+        has_ended.recv_timeout(Duration::from_secs(30)).expect("the end of the runtime");
         assert_eq!(open.load(Ordering::Relaxed), 0);
     }
 
