@@ -11,6 +11,7 @@
 # (default: /var/tmp).
 set -euo pipefail
 given=${PROFILE:+$(realpath "$PROFILE")}
+[[ ${LLVM_PROFDATA:-} != */* ]] || LLVM_PROFDATA=$(realpath "$LLVM_PROFDATA")
 disk=$(realpath "${BENCH_DIRECTORY:-/var/tmp}")
 cd "$(dirname "$0")/.."
 

@@ -96,19 +96,32 @@ async fn a_list_by_the_wanted_time_reads_only_its_minutes() {
     assert!(plan.contains("Incremental Sort") && plan.contains("definition_execute"), "{plan}");
 }
 
+/// How many of the indexes of namespaces can be used.
+fn namespace_indexes(url: &str) -> String {
+    let valid = "SELECT count(*) FROM pg_index WHERE indisvalid
+                 AND indexrelid IN (to_regclass('definition_default'), to_regclass('definition_namespace_execute'))";
+    throwaway::postgres().query(url, valid)
+}
+
+async fn namespace_indexes_are_built(url: &str) {
+    let are_built = async {
+        while namespace_indexes(url) != "2" {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), are_built).await.expect("the indexes");
+}
+
 /// Where every timer is in the default namespace, indexes of namespaces would be written by every create and know nothing new.
 #[tokio::test(flavor = "multi_thread")]
 async fn namespaces_have_indexes_of_their_own_once_there_are_several() {
     let url = throwaway::postgres().create_database();
     let (store, another_node) = (open(&url).await, open(&url).await);
-    let valid = "SELECT count(*) FROM pg_index WHERE indisvalid
-                 AND indexrelid IN (to_regclass('definition_default'), to_regclass('definition_namespace_execute'))";
     store.create(vec![timer("http://a.example/").numbered(0).build()]).await.unwrap();
-    assert_eq!(throwaway::postgres().query(&url, valid), "0");
+    assert_eq!(namespace_indexes(&url), "0");
     let others = (1..5_000).map(|n| timer("http://a.example/").numbered(n).namespace("tenant").created_at(LATER).build());
     store.create(others.collect()).await.unwrap();
-    let are_built = async { while throwaway::postgres().query(&url, valid) != "2" {} };
-    tokio::time::timeout(Duration::from_secs(30), are_built).await.expect("the indexes");
+    namespace_indexes_are_built(&url).await;
     let filter = Filter { namespaces: vec![Namespace::default()], ..Filter::default() };
     for sort in [Sort::CreatedAt, Sort::ExecuteAt] {
         let query = ListQuery { filter: filter.clone(), sort, limit: 10, ..ListQuery::default() };
@@ -315,9 +328,7 @@ async fn pages_of_namespaces_by_due_time_have_each_timer_once_and_in_order() {
     let timers: Vec<_> = (0..40).map(|n| of(n, if n % 2 == 0 { "default" } else { "b" })).collect();
     let store = open(&url).await;
     store.create(timers.clone()).await.unwrap();
-    let valid = "SELECT count(*) FROM pg_index WHERE indisvalid AND indexrelid = to_regclass('definition_namespace_execute')";
-    let is_built = async { while throwaway::postgres().query(&url, valid) != "1" {} };
-    tokio::time::timeout(Duration::from_secs(30), is_built).await.expect("the index");
+    namespace_indexes_are_built(&url).await;
     for names in [&["default"][..], &["b"], &["default", "b"]] {
         for due in [Period::ALWAYS, Period { from: Some(at(3)), to: None }, Period { from: Some(at(2)), to: Some(at(13)) }] {
             for (order, limit) in [(Order::Ascending, 1), (Order::Descending, 3), (Order::Ascending, 7), (Order::Descending, 100)]
