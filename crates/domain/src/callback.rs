@@ -12,6 +12,7 @@ mod http;
 mod info;
 mod kind;
 mod nats;
+mod plain_url;
 mod text;
 mod url;
 
@@ -186,6 +187,12 @@ impl Callback {
     }
 
     pub fn from_json(text: &str) -> Result<Self, Invalid> {
+        serde_json::from_str::<&RawValue>(text).map_err(|_| Invalid::new("callback", "must be an object"))?;
+        Self::from_checked(text)
+    }
+
+    /// The same for a text that was checked to be JSON when the request was parsed.
+    pub(crate) fn from_checked(text: &str) -> Result<Self, Invalid> {
         Self::read(text, Trust::None)
     }
 
@@ -195,7 +202,7 @@ impl Callback {
     }
 
     fn read(text: &str, trust: Trust) -> Result<Self, Invalid> {
-        let fields = Fields::parse(text)?;
+        let fields = Fields::of_checked(text)?;
         let read = fields.kind().and_then(|kind| match kind {
             CallbackKind::Http => HttpEndpoint::read(&fields, trust),
             CallbackKind::Nats => NatsEndpoint::read(&fields, trust),

@@ -99,7 +99,7 @@ from_strings! {
 
 impl FromMember<'_> for Callback {
     fn from_member(name: &str, raw: &RawValue) -> Result<Self, Invalid> {
-        Self::from_json(raw.get()).map_err(|invalid| invalid.in_place_of("callback", name))
+        Self::from_checked(raw.get()).map_err(|invalid| invalid.in_place_of("callback", name))
     }
 }
 
@@ -115,7 +115,7 @@ pub struct Json<const BYTES_MAX: usize>(pub JsonText);
 
 impl<const BYTES_MAX: usize> FromMember<'_> for Json<BYTES_MAX> {
     fn from_member(name: &str, raw: &RawValue) -> Result<Self, Invalid> {
-        JsonText::of_raw(name, raw, BYTES_MAX).map(Self)
+        JsonText::of_checked(name, raw.get(), BYTES_MAX).map(Self)
     }
 }
 

@@ -19,10 +19,10 @@ impl JsonText {
         }
     }
 
-    /// The same for a part of a larger text: that it is one JSON value was checked when the whole was parsed.
-    pub fn of_raw(field: &str, raw: &RawValue, bytes_max: usize) -> Result<Self, Invalid> {
-        check_size(field, raw.get(), bytes_max)?;
-        Ok(Self(raw.get().into()))
+    /// The same for a text that was checked to be one JSON value when a larger one was parsed.
+    pub fn of_checked(field: &str, text: &str, bytes_max: usize) -> Result<Self, Invalid> {
+        check_size(field, text, bytes_max)?;
+        Ok(Self(text.into()))
     }
 
     /// Takes text that was checked when it was stored.
@@ -49,11 +49,16 @@ impl serde::Serialize for JsonText {
 
 /// The text of a JSON string, if it is one. Without escapes it is borrowed.
 pub fn string_in(raw: &RawValue) -> Option<Cow<'_, str>> {
-    let quoted = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+    string_in_checked(raw.get())
+}
+
+/// The same for a text that was checked to be JSON.
+pub(crate) fn string_in_checked(json: &str) -> Option<Cow<'_, str>> {
+    let quoted = json.strip_prefix('"')?.strip_suffix('"')?;
     if memchr::memchr(b'\\', quoted.as_bytes()).is_none() {
         return Some(Cow::Borrowed(quoted));
     }
-    serde_json::from_str(raw.get()).ok().map(Cow::Owned)
+    serde_json::from_str(json).ok().map(Cow::Owned)
 }
 
 /// JSON text without the blanks between its tokens. Whole strings and whatever lies between two blanks are taken over at once.

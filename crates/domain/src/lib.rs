@@ -10,6 +10,7 @@ mod backoff;
 mod callback;
 mod callback_headers;
 mod cause;
+mod checked_json;
 mod clock;
 mod conflict;
 mod description;

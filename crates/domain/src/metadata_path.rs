@@ -1,8 +1,11 @@
 use std::fmt;
 
-use serde_json::value::RawValue;
-
-use crate::{Invalid, json::string_bytes, limits, string_in};
+use crate::{
+    Invalid,
+    checked_json::{Members, next_item, value_bytes},
+    json::string_in_checked,
+    limits,
+};
 
 /// Where a scalar stands in metadata: names of members, and positions in arrays, separated by dots (`items.0.id`).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,28 +61,14 @@ fn is_text_of(scalar: &str, text: &str) -> bool {
     if scalar.starts_with('"') { string_means(scalar, text) } else { scalar == text }
 }
 
-/// Whether a JSON string with its quotes means this text. One without escapes is compared as it stands.
+/// Whether a JSON string with its quotes means this text.
 fn string_means(quoted: &str, text: &str) -> bool {
-    match quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
-        Some(inner) if memchr::memchr(b'\\', inner.as_bytes()).is_none() => inner == text,
-        _ => serde_json::from_str::<&RawValue>(quoted).ok().and_then(string_in).is_some_and(|meaning| meaning == text),
-    }
+    string_in_checked(quoted).is_some_and(|meaning| meaning == text)
 }
 
 /// The value of the last member of that name in the object with which `json` begins.
 fn member<'a>(json: &'a str, name: &str) -> Option<&'a str> {
-    let mut rest = json.strip_prefix('{')?.trim_ascii_start();
-    let mut found = None;
-    while rest.starts_with('"') {
-        let (quoted, after) = rest.split_at_checked(value_bytes(rest))?;
-        rest = after.trim_ascii_start().strip_prefix(':')?.trim_ascii_start();
-        let (value, after) = rest.split_at_checked(value_bytes(rest))?;
-        if string_means(quoted, name) {
-            found = Some(value);
-        }
-        rest = next_item(after);
-    }
-    found
+    Members::of(json)?.filter(|(quoted, _)| string_means(quoted, name)).last().map(|(_, value)| value)
 }
 
 /// The element at that position in the array with which `json` begins.
@@ -98,43 +87,6 @@ fn element<'a>(json: &'a str, position: &str) -> Option<&'a str> {
         rest = next_item(after);
     }
     None
-}
-
-fn next_item(rest: &str) -> &str {
-    let rest = rest.trim_ascii_start();
-    rest.strip_prefix(',').map_or(rest, str::trim_ascii_start)
-}
-
-/// The length of the JSON value with which `json` begins; at least one byte, so that text that is no JSON is passed over too.
-fn value_bytes(json: &str) -> usize {
-    let bytes = json.as_bytes();
-    let (mut at, mut depth) = (0, 0_usize);
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'"' => at += string_bytes(&bytes[at..]),
-            b'{' | b'[' => {
-                depth += 1;
-                at += 1;
-            }
-            b'}' | b']' => {
-                depth = depth.saturating_sub(1);
-                at += 1;
-            }
-            b',' | b':' | b' ' | b'\t' | b'\n' | b'\r' if depth == 0 => break,
-            _ if depth == 0 => {
-                let scalar = bytes[at..].iter().position(|byte| b",:]} \t\n\r\"[{".contains(byte));
-                return at + scalar.unwrap_or(bytes.len() - at);
-            }
-            _ => {
-                at += 1;
-                continue;
-            }
-        }
-        if depth == 0 {
-            break;
-        }
-    }
-    at.clamp(1, bytes.len().max(1)).min(bytes.len())
 }
 
 #[cfg(test)]

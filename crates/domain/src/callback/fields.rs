@@ -9,7 +9,7 @@ use serde::{
 use serde_json::value::RawValue;
 
 use super::{CallbackKind, kind::KindSet};
-use crate::{Headers, Invalid, JsonText, StringMembers, limits, read_object_in, string_in};
+use crate::{Headers, Invalid, JsonText, StringMembers, checked_json::Members, json::string_in_checked, limits, read_object_in};
 
 /// Where a text comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -121,11 +121,27 @@ const fn is_same(mut one: &[u8], mut other: &[u8]) -> bool {
 }
 
 /// The values that are given, in the order of [`FIELDS`]. They stay text, because the payload must be kept as it is.
-pub(super) struct Fields<'a>([Option<&'a RawValue>; FIELDS_COUNT]);
+#[derive(Debug, PartialEq)]
+pub(super) struct Fields<'a>([Option<&'a str>; FIELDS_COUNT]);
 
 impl<'a> Fields<'a> {
-    pub fn parse(text: &'a str) -> Result<Self, Invalid> {
-        read_object_in("callback", text)
+    /// Reads the object that `text` must be, which was checked to be JSON.
+    pub fn of_checked(text: &'a str) -> Result<Self, Invalid> {
+        Self::walk(text).map_or_else(|| read_object_in("callback", text), Ok)
+    }
+
+    /// The fields of an object that has no other names, none twice, and none written with escapes. `None` for what needs a closer look.
+    fn walk(text: &'a str) -> Option<Self> {
+        let mut values = [None; FIELDS_COUNT];
+        let mut members = Members::of(text.trim_ascii())?;
+        for (name, value) in &mut members {
+            let name = name.strip_prefix('"')?.strip_suffix('"')?;
+            let at = NAMES.iter().position(|known| *known == name)?;
+            if values[at].replace(value).is_some() {
+                return None;
+            }
+        }
+        (members.rest() == "}").then_some(Self(values))
     }
 
     /// The kind that is named, if it has all the fields that are given: one of another kind would be ignored.
@@ -142,18 +158,18 @@ impl<'a> Fields<'a> {
     }
 
     /// The value of a field, which must be among [`FIELDS`].
-    pub fn raw(&self, name: &str) -> Option<&'a RawValue> {
+    pub fn text(&self, name: &str) -> Option<&'a str> {
         self.at(NAMES.iter().position(|known| *known == name)?)
     }
 
-    fn at(&self, at: usize) -> Option<&'a RawValue> {
+    fn at(&self, at: usize) -> Option<&'a str> {
         // `null` says the same as nothing at all, except that a payload of `null` is sent as `null`.
-        self.0[at].filter(|raw| raw.get() != "null" || NAMES[at] == PAYLOAD)
+        self.0[at].filter(|text| *text != "null" || NAMES[at] == PAYLOAD)
     }
 
     pub fn string(&self, name: &str) -> Result<Option<Cow<'a, str>>, Invalid> {
-        let string = |raw| string_in(raw).ok_or_else(|| Invalid::new(name, "must be a string"));
-        self.raw(name).map(string).transpose()
+        let string = |text| string_in_checked(text).ok_or_else(|| Invalid::new(name, "must be a string"));
+        self.text(name).map(string).transpose()
     }
 
     pub fn required_string(&self, name: &str) -> Result<Cow<'a, str>, Invalid> {
@@ -162,11 +178,11 @@ impl<'a> Fields<'a> {
 
     /// Headers and payload.
     pub fn content(&self, trust: Trust) -> Result<(Headers, Option<JsonText>), Invalid> {
-        let headers = self.raw(HEADERS).map(pairs_of_strings).transpose()?.unwrap_or_default();
+        let headers = self.text(HEADERS).map(pairs_of_strings).transpose()?.unwrap_or_default();
         let headers = Headers::parse(headers)?;
-        let payload = self.raw(PAYLOAD).map(|raw| match trust {
-            Trust::None => JsonText::of_raw(PAYLOAD, raw, limits::PAYLOAD_BYTES_MAX),
-            Trust::Stored => Ok(JsonText::trusted(raw.get())),
+        let payload = self.text(PAYLOAD).map(|text| match trust {
+            Trust::None => JsonText::of_checked(PAYLOAD, text, limits::PAYLOAD_BYTES_MAX),
+            Trust::Stored => Ok(JsonText::trusted(text)),
         });
         Ok((headers, payload.transpose()?))
     }
@@ -186,7 +202,7 @@ impl<'de> Deserialize<'de> for Fields<'de> {
             fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Fields<'de>, A::Error> {
                 let mut values = [None; FIELDS_COUNT];
                 while let Some(Position(at)) = members.next_key()? {
-                    if values[at].replace(members.next_value()?).is_some() {
+                    if values[at].replace(members.next_value::<&RawValue>()?.get()).is_some() {
                         return Err(de::Error::duplicate_field(NAMES[at]));
                     }
                 }
@@ -223,9 +239,8 @@ impl<'de> Deserialize<'de> for Position {
 }
 
 /// The members of an object of strings, in their order.
-fn pairs_of_strings(raw: &RawValue) -> Result<Vec<(String, String)>, Invalid> {
-    let StringMembers(pairs) =
-        serde_json::from_str(raw.get()).map_err(|_| Invalid::new(HEADERS, "must be an object of strings"))?;
+fn pairs_of_strings(text: &str) -> Result<Vec<(String, String)>, Invalid> {
+    let StringMembers(pairs) = serde_json::from_str(text).map_err(|_| Invalid::new(HEADERS, "must be an object of strings"))?;
     let string = |(name, value): (String, Option<String>)| match value {
         Some(value) => Ok((name, value)),
         None => Err(Invalid::new(format!("{HEADERS}.{name}"), "must be a string")),
@@ -249,6 +264,26 @@ mod tests {
     fn every_field_is_listed_once() {
         for (at, name) in NAMES.iter().enumerate() {
             assert!(!name.is_empty() && !NAMES[..at].contains(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn fields_are_the_same_whether_the_text_is_walked_or_parsed() {
+        let payload = r#"{"a":["}",{"b":"\""}],"url":"\"x\""}"#;
+        for text in [
+            "{}".to_owned(),
+            r#"{"type":"event"}"#.to_owned(),
+            format!(r#" {{ "type" : "http" ,"payload":{payload} , "url":"http://a\u002f\"" }} "#),
+            r#"{"payload":null,"headers":{"A":"b"},"timeout":"5s","type":7,"jetstream":true}"#.to_owned(),
+            r#"{"payload":-1.5e3,"key":[]}"#.to_owned(),
+        ] {
+            let parsed: Fields<'_> = serde_json::from_str(&text).unwrap();
+            assert_eq!(Fields::walk(&text), Some(parsed), "{text}");
+        }
+        for text in
+            ["[]", "7", r#"{"uri":"a"}"#, r#"{"url":"a","url":"b"}"#, r#"{"ur\u006c":"a"}"#, r#"{"url":"a""#, r#"{"url":"a"}}"#]
+        {
+            assert_eq!(Fields::walk(text), None, "{text}");
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::{
@@ -70,7 +69,7 @@ impl NatsEndpoint {
         {
             return Err(Invalid::new("key", format!("must be 1 to {} printable ASCII characters", limits::KEY_CHARS_MAX)));
         }
-        let jetstream = match fields.raw("jetstream").map(RawValue::get) {
+        let jetstream = match fields.text("jetstream") {
             None | Some("false") => false,
             Some("true") => true,
             Some(_) => return Err(Invalid::new("jetstream", "must be true or false")),

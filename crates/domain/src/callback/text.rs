@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 
 use super::Callback;
-use crate::{Headers, json::string_bytes};
+use crate::{
+    Headers,
+    json::{string_bytes, string_in_checked},
+};
 
 /// The text of an object, as it grows.
 pub struct ObjectText(String);
@@ -61,12 +64,7 @@ impl ObjectText {
 
 /// What the JSON string means with which `text` begins. Whatever comes after it does not matter.
 pub fn leading_string(text: &str) -> Option<Cow<'_, str>> {
-    let quoted = text.get(..string_bytes(text.as_bytes()))?;
-    let inner = quoted.strip_prefix('"')?.strip_suffix('"')?;
-    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
-        return Some(Cow::Borrowed(inner));
-    }
-    serde_json::from_str(quoted).ok().map(Cow::Owned)
+    string_in_checked(text.get(..string_bytes(text.as_bytes()))?)
 }
 
 fn push_quoted(text: &mut String, value: &str) {

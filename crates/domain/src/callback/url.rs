@@ -1,6 +1,6 @@
 use url::Url;
 
-use super::Address;
+use super::{Address, plain_url};
 use crate::{Invalid, TimerId, limits};
 
 /// An `http` or `https` address without credentials. What was checked is what is dialled: this is the text of the parsed form.
@@ -9,6 +9,9 @@ pub struct CallbackUrl(String);
 
 impl CallbackUrl {
     pub fn parse(text: &str) -> Result<Self, Invalid> {
+        if plain_url::is_plain(text) {
+            return Ok(Self(text.to_owned()));
+        }
         let refuse = |rule: String| Err(Invalid::new("url", rule));
         if text.chars().count() > limits::URL_CHARS_MAX {
             return refuse(format!("must not be longer than {} characters", limits::URL_CHARS_MAX));
