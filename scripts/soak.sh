@@ -21,6 +21,11 @@ searches() {
   heading "fuzz targets"
   scripts/fuzz.sh
 
+  heading "what Timer Platform is measured beside"
+  # No member of the workspace, so that no other part compiles it.
+  cargo test --release --locked --manifest-path bench/floor/Cargo.toml --target-dir target/floor
+  cargo clippy --release --locked --manifest-path bench/floor/Cargo.toml --target-dir target/floor --all-targets -- -D warnings
+
   heading "clippy, on what only this builds"
   # What DynamoDB adds, and the tests with `test = false` in their manifest, which are no part of --all-targets.
   cargo clippy --locked --package store-dynamodb --package server --features store-dynamodb/sdk,server/dynamodb --all-targets -- -D warnings
