@@ -8,6 +8,20 @@ use crate::{
     json::{string_bytes, string_in_checked},
 };
 
+/// What becomes of members that have their default.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Defaults {
+    Written,
+    /// A reader knows them.
+    LeftOut,
+}
+
+impl Defaults {
+    pub fn write<T: PartialEq>(self, value: &T, default: &T) -> bool {
+        self == Self::Written || value != default
+    }
+}
+
 /// The text of an object, as it grows.
 pub struct ObjectText(String);
 
