@@ -42,33 +42,48 @@ pub fn next_item(rest: &str) -> &str {
 /// The length of the JSON value with which `json` begins; at least one byte, so that text that is no JSON is passed over too.
 pub fn value_bytes(json: &str) -> usize {
     let bytes = json.as_bytes();
-    let (mut at, mut depth) = (0, 0_usize);
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'"' => at += string_bytes(&bytes[at..]),
-            b'{' | b'[' => {
-                depth += 1;
-                at += 1;
-            }
-            b'}' | b']' => {
-                depth = depth.saturating_sub(1);
-                at += 1;
-            }
-            b',' | b':' | b' ' | b'\t' | b'\n' | b'\r' if depth == 0 => break,
-            _ if depth == 0 => {
-                let scalar = bytes[at..].iter().position(|byte| b",:]} \t\n\r\"[{".contains(byte));
-                return at + scalar.unwrap_or(bytes.len() - at);
-            }
-            _ => {
-                at += 1;
-                continue;
+    let length = match bytes.first() {
+        Some(b'"') => string_bytes(bytes),
+        Some(b'{' | b'[') => container_bytes(bytes),
+        _ => bytes.iter().position(|byte| b",:]} \t\n\r\"[{".contains(byte)).unwrap_or(bytes.len()).max(1),
+    };
+    length.min(bytes.len())
+}
+
+/// The length of the object or array with which `bytes` begins. Its strings are passed over by their quotes, all of which are found in
+/// one pass.
+fn container_bytes(bytes: &[u8]) -> usize {
+    let mut marks = memchr::memchr2_iter(b'"', b'\\', bytes);
+    let (mut depth, mut at) = (0_usize, 0);
+    loop {
+        let string = marks.next();
+        let between = bytes.get(at..string.unwrap_or(bytes.len())).unwrap_or_default();
+        for (passed, byte) in between.iter().enumerate() {
+            match byte {
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' if depth <= 1 => return at + passed + 1,
+                b'}' | b']' => depth -= 1,
+                _ => {}
             }
         }
-        if depth == 0 {
-            break;
+        let end = string.and_then(|_| end_of_string(bytes, &mut marks));
+        let Some(end) = end else { return bytes.len() };
+        at = end;
+    }
+}
+
+/// Where the string ends in which `marks`, the quotes and backslashes of `bytes`, stand.
+fn end_of_string(bytes: &[u8], marks: &mut impl Iterator<Item = usize>) -> Option<usize> {
+    loop {
+        let mark = marks.next()?;
+        if bytes[mark] == b'"' {
+            return Some(mark + 1);
+        }
+        // What is escaped is a mark as well, or none.
+        if matches!(bytes.get(mark + 1), Some(b'"' | b'\\')) {
+            marks.next();
         }
     }
-    at.clamp(1, bytes.len().max(1)).min(bytes.len())
 }
 
 #[cfg(test)]
