@@ -1,4 +1,5 @@
-//! Whom a timer calls and what it sends, and how a callback is written as JSON: the same text in requests, answers and stores.
+//! Whom a timer calls and what it sends, and how a callback is written as JSON: the same text in requests and answers, and in stores the
+//! same without what has its default.
 //!
 //! ```text
 //!   Callback ─┬─ headers, payload     what is sent, whatever the kind
@@ -33,7 +34,7 @@ pub use self::{
 use self::{
     fields::{Fields, Trust},
     info::{Description, KindInfo},
-    text::ObjectText,
+    text::{Members, ObjectText},
 };
 use crate::{Headers, Invalid, JsonText, RetryPolicy, limits};
 
@@ -149,7 +150,7 @@ impl Callback {
         }
     }
 
-    /// The same from the text that [`Callback::to_json`] wrote, or from its first [`ADDRESS_BYTES`]: kind and address come first.
+    /// The same from the text that [`Callback::to_stored`] wrote, or from its first [`ADDRESS_BYTES`]: kind and address come first.
     pub fn address_in(stored: &str) -> Option<Cow<'_, str>> {
         let quoted = |start| stored.strip_prefix(start).and_then(text::leading_string);
         if let Some(url) = quoted(r#"{"type":"http","url":"#) {
@@ -172,14 +173,24 @@ impl Callback {
         if self.is_event() { Some(RetryPolicy::FOR_EVER) } else { None }
     }
 
-    /// The callback as JSON text; [`Callback::from_json`] reads it back. Written by hand, so that the payload is taken over as it is:
-    /// a serializer would have to read it once more to know that it is JSON. Stores keep this text and fingerprints are made of it, so
-    /// that the order of its members never changes.
+    /// The callback as clients see it: JSON text with every member; [`Callback::from_json`] reads it back. Fingerprints are made of it, so
+    /// that its members and their order never change.
     pub fn to_json(&self) -> String {
+        self.written(Members::All)
+    }
+
+    /// The callback as stores keep it: without the members that have their default, which [`Callback::from_stored`] knows. Kind and
+    /// address come first.
+    pub fn to_stored(&self) -> String {
+        self.written(Members::NotDefault)
+    }
+
+    /// Written by hand, so that the payload is taken over as it is: a serializer would have to read it once more to know that it is JSON.
+    fn written(&self, members: Members) -> String {
         let mut object = ObjectText::begin(self.kind(), self.payload().map_or(0, |payload| payload.as_str().len()));
         match &self.endpoint {
-            Endpoint::Http(http) => http.write(self, &mut object),
-            Endpoint::Nats(nats) => nats.write(self, &mut object),
+            Endpoint::Http(http) => http.write(self, members, &mut object),
+            Endpoint::Nats(nats) => nats.write(self, members, &mut object),
             Endpoint::Event => {}
         }
         object.end()
@@ -189,7 +200,8 @@ impl Callback {
         Self::read(text, Trust::None)
     }
 
-    /// Reads what [`Callback::to_json`] wrote when the timer was stored. What is expensive to check was checked then.
+    /// Reads what [`Callback::to_stored`] wrote when the timer was stored, or an earlier version, which left nothing out. What is expensive
+    /// to check was checked then.
     pub fn from_stored(text: &str) -> Result<Self, Invalid> {
         Self::read(text, Trust::Stored)
     }

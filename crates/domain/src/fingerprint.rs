@@ -15,31 +15,22 @@ pub struct Fingerprint(pub [u8; 16]);
 
 impl Fingerprint {
     pub fn of(definition: &Definition) -> Self {
-        Self::with(definition, &definition.callback.to_json())
-    }
-
-    /// The same, for a store that has written the callback as JSON already.
-    pub fn with(definition: &Definition, callback_json: &str) -> Self {
-        // Most timers have no key, and none of them should pay for a hash.
+        // Most timers have no key, and none of them should pay for a hash, nor for the text of its callback.
         if definition.key.is_none() {
             return Self(definition.id.as_uuid().into_bytes());
         }
-        Self::of_texts(definition, callback_json)
+        Self::of_content(definition)
     }
 
     /// Makes the fingerprint of what the request said, also where it has no key: for a request that repeats an id, or chose one that is
     /// taken.
     pub fn of_content(definition: &Definition) -> Self {
-        Self::of_texts(definition, &definition.callback.to_json())
-    }
-
-    fn of_texts(definition: &Definition, callback_json: &str) -> Self {
         let Definition {
             id: _,
             namespace,
             key,
             asked: _,
-            callback: _,
+            callback,
             metadata,
             correlation_id,
             retry_policy,
@@ -51,7 +42,7 @@ impl Fingerprint {
         let mut parts = Parts::default();
         parts.add(FIRST, Some(namespace.as_str()));
         parts.add(FIRST, key.as_ref().map(|key| key.as_str()));
-        parts.add(FIRST, Some(&without_blanks(callback_json)));
+        parts.add(FIRST, Some(&without_blanks(&callback.to_json())));
         parts.add(FIRST, metadata.as_ref().map(JsonText::without_blanks).as_deref());
         parts.add(FIRST, correlation_id.as_ref().map(|id| id.as_str()));
         parts.add(FIRST, retry_policy.as_ref().map(crate::RetryPolicy::to_json).as_deref());
@@ -182,6 +173,22 @@ mod tests {
             ("an order in PostgreSQL", stored_7, "01c3d401dd5aea37c211f443bd79db23"),
         ] {
             assert_eq!(hex(definition.fingerprint()), golden, "{what}");
+        }
+    }
+
+    #[test]
+    fn what_a_store_leaves_out_of_a_callback_counts_all_the_same() {
+        for json in [PLAIN, NATS, FULL] {
+            let given = definition(json);
+            for stored in [given.callback.to_json(), given.callback.to_stored()] {
+                let callback = Callback::from_stored(&stored).unwrap();
+                let followed = |callback| {
+                    let on_success = Some(Box::new(callback));
+                    Definition { options: Options { on_success, ..Options::default() }, ..definition(PLAIN) }
+                };
+                assert_eq!(followed(callback.clone()).fingerprint(), followed(given.callback.clone()).fingerprint(), "{stored}");
+                assert_eq!(Definition { callback, ..definition(PLAIN) }.fingerprint(), given.fingerprint(), "{stored}");
+            }
         }
     }
 

@@ -29,6 +29,7 @@ pub const SEARCHED_CHARS_MAX: usize = 1024;
 /// A due time that lies no further in the past counts as now: clocks differ, and a request takes time.
 pub const PAST_COUNTS_AS_NOW: Span = Span::from_secs(60);
 
+/// Never changes: stores leave it out, and read it into what has none.
 pub const CALLBACK_TIMEOUT_DEFAULT: Span = Span::from_secs(30);
 pub const CALLBACK_TIMEOUT_MIN: Span = Span::from_millis(100);
 pub const CALLBACK_TIMEOUT_MAX: Span = Span::from_secs(300);

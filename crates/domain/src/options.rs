@@ -1,7 +1,6 @@
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, de};
-use serde_json::value::RawValue;
+use serde::{Deserialize, Serialize};
 
 use crate::{Callback, Expiry, Invalid, Span, TraceContext};
 
@@ -19,10 +18,10 @@ pub struct Options {
     #[serde(skip_serializing_if = "Option::is_none", with = "micros")]
     pub postpone_max: Option<Span>,
     /// Who is told when the timer has completed.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "stored_callback")]
+    #[serde(skip_serializing_if = "Option::is_none", with = "callback")]
     pub on_success: Option<Box<Callback>>,
     /// Who is told when the timer has failed or expired.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "stored_callback")]
+    #[serde(skip_serializing_if = "Option::is_none", with = "callback")]
     pub on_failure: Option<Box<Callback>>,
     /// The trace in which the timer was created, if its client said so or the service records traces. It is no part of the fingerprint:
     /// a request that is repeated belongs to another span.
@@ -30,9 +29,23 @@ pub struct Options {
     pub trace: Option<Arc<TraceContext>>,
 }
 
-fn stored_callback<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<Callback>>, D::Error> {
-    let raw = Option::<&RawValue>::deserialize(deserializer)?;
-    raw.map(|raw| Callback::from_stored(raw.get()).map(Box::new).map_err(de::Error::custom)).transpose()
+/// A callback as stores keep it.
+mod callback {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
+    use serde_json::value::RawValue;
+
+    use crate::Callback;
+
+    #[expect(clippy::ref_option, reason = "serde passes the field as it is")]
+    pub fn serialize<S: Serializer>(callback: &Option<Box<Callback>>, serializer: S) -> Result<S::Ok, S::Error> {
+        let stored = callback.as_ref().map(|callback| RawValue::from_string(callback.to_stored())).transpose();
+        stored.map_err(ser::Error::custom)?.serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<Callback>>, D::Error> {
+        let raw = Option::<&RawValue>::deserialize(deserializer)?;
+        raw.map(|raw| Callback::from_stored(raw.get()).map(Box::new).map_err(de::Error::custom)).transpose()
+    }
 }
 
 /// A span as the number of its microseconds.
@@ -174,6 +187,18 @@ mod tests {
         assert!(stored.contains(r#"{"n": 1.10}"#), "{stored}");
         assert!(stored.ends_with(&format!(r#""trace":{{"parent":"{TRACED}","state":"vendor=1"}}}}"#)), "{stored}");
         assert_eq!(Options::from_stored(Some(&stored)).unwrap(), (options, None));
+    }
+
+    #[test]
+    fn a_callback_is_stored_without_its_defaults_and_read_with_and_without_them() {
+        let on_success = || Some(Box::new(Callback::from_json(r#"{"type":"http","url":"http://a/"}"#).unwrap()));
+        let options = Options { on_success: on_success(), ..Options::default() };
+        let stored = r#"{"version":2,"on_success":{"type":"http","url":"http://a/"}}"#;
+        assert_eq!(options.to_stored(None).as_deref(), Some(stored));
+        let earlier = r#"{"version":2,"on_success":{"type":"http","url":"http://a/","timeout":"30s","protocol":"webhook"}}"#;
+        for text in [stored, earlier] {
+            assert_eq!(Options::from_stored(Some(text)).unwrap().0, options, "{text}");
+        }
     }
 
     #[test]

@@ -144,6 +144,14 @@ impl Draft {
         callback
     }
 
+    /// Makes this call, and tells of its end in the same way.
+    pub fn calling(mut self, callback: Callback) -> Self {
+        self.0.definition.options.on_success = Some(Box::new(callback.clone()));
+        self.0.definition.options.on_failure = Some(Box::new(callback.clone()));
+        self.0.definition.callback = callback;
+        self
+    }
+
     /// Publishes on a subject instead of calling a URL.
     pub fn publishing(mut self, topic: &str) -> Self {
         self.0.definition.callback = Callback::new(Endpoint::Nats(NatsEndpoint {

@@ -312,6 +312,7 @@ macro_rules! behaviours {
                 correlation_ids_come_back_as_written
                 errors_come_back_as_written
                 payloads_come_back_to_the_byte
+                callbacks_come_back_with_and_without_what_has_its_default
                 metadata_comes_back_to_the_byte
                 a_null_payload_is_not_the_same_as_none
                 the_largest_payload_and_metadata_come_back

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use domain::{Namespace, Next, RequestedTime, Span, Timestamp};
-use store::Filter;
+use domain::{Callback, Namespace, Next, RequestedTime, Span, Timestamp};
+use store::{Created, Filter};
 
 use crate::{Fixture, NOW, Stage, ahead, micros, secs, stage::entry_at, timer};
 
@@ -161,6 +161,35 @@ pub async fn payloads_come_back_to_the_byte(fixture: impl Fixture) {
         assert_eq!(read.definition.callback.payload().map(|payload| payload.as_str()), Some(json.as_str()));
         let claimed = stage.claim_one(&created).await.timer.unwrap();
         assert_eq!(claimed.definition, read.definition);
+    }
+}
+
+/// Stores may leave a default out: nobody must be able to tell, and whoever sends the request again must be recognised.
+pub async fn callbacks_come_back_with_and_without_what_has_its_default(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let http = [
+        "",
+        r#","timeout":"30s""#,
+        r#","protocol":"webhook""#,
+        r#","timeout":"30s","protocol":"webhook""#,
+        r#","timeout":"29s""#,
+        r#","protocol":"timer""#,
+        r#","headers":{"X-A":"1"},"payload":{"n":1.10},"timeout":"5m","protocol":"timer""#,
+    ];
+    let nats = ["", r#","jetstream":false"#, r#","jetstream":true"#];
+    let http = http.map(|rest| format!(r#"{{"type":"http","url":"http://a.example/x"{rest}}}"#));
+    let nats = nats.map(|rest| format!(r#"{{"type":"nats","topic":"orders.late"{rest}}}"#));
+    for (number, json) in http.iter().chain(&nats).enumerate() {
+        let draft = timer("http://a.example/").calling(Callback::from_json(json).unwrap());
+        for draft in [draft.clone(), draft.key(&format!("k-{number}"))] {
+            let new = draft.clone().build();
+            let created = stage.create(draft.clone()).await;
+            assert_eq!(created.definition, new.definition, "{json}");
+            assert_eq!(stage.get(created.id()).await, created, "{json}");
+            assert_eq!(stage.create_all(vec![draft]).await, [Created::Existing(created.clone())], "{json}");
+            let claimed = stage.claim_one(&created).await.timer.unwrap();
+            assert_eq!(claimed.definition, new.definition, "{json}");
+        }
     }
 }
 

@@ -135,7 +135,7 @@ impl DefinitionColumns {
             delivery: definition.delivery.as_str(),
             retry_policy: definition.retry_policy.as_ref().map(domain::RetryPolicy::to_json),
             metadata: definition.metadata.as_ref().map(|json| json.as_str().to_owned()),
-            callback_config: definition.callback.to_json(),
+            callback_config: definition.callback.to_stored(),
             options: request.options,
             destination: destination_column(definition.destination()),
         }

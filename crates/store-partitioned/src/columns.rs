@@ -96,7 +96,7 @@ impl Body {
         let RequestColumns { asked, options } = RequestColumns::of(definition);
         Self {
             asked,
-            callback: definition.callback.to_json(),
+            callback: definition.callback.to_stored(),
             metadata: definition.metadata.as_ref().map(|metadata| metadata.as_str().to_owned()),
             retry_policy: definition.retry_policy.as_ref().map(domain::RetryPolicy::to_json),
             delivery: definition.delivery.as_str().to_owned(),

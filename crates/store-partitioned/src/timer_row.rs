@@ -43,7 +43,7 @@ impl TimerRow {
             correlation_id: definition.correlation_id.as_ref().map(|id| id.as_str().to_owned()),
             kind: definition.callback.kind().to_owned(),
             destination: definition.destination().0,
-            fingerprint: u128::from_be_bytes(Fingerprint::with(definition, &body.callback).0),
+            fingerprint: u128::from_be_bytes(definition.fingerprint().0),
             execute_at: execute_at.as_micros(),
             at: execute_at.as_micros(),
             status: Status::Pending,

@@ -103,7 +103,7 @@ impl DefinitionColumns {
         self.askeds.push(request.asked);
         self.execute_ats.push(execute_at.as_micros());
         self.callback_types.push(callback.kind());
-        self.callback_configs.push(callback.to_json());
+        self.callback_configs.push(callback.to_stored());
         self.metadatas.push(metadata.as_ref().map(|json| json.as_str().to_owned()));
         self.correlation_ids.push(correlation_id.as_ref().map(|id| id.as_str().to_owned()));
         self.retry_policies.push(retry_policy.as_ref().map(domain::RetryPolicy::to_json));

@@ -172,10 +172,9 @@ pub struct Texts {
 
 impl Texts {
     pub fn of(definition: &Definition) -> Self {
-        let callback_config = definition.callback.to_json();
         Self {
-            fingerprint: Fingerprint::with(definition, &callback_config),
-            callback_config,
+            callback_config: definition.callback.to_stored(),
+            fingerprint: definition.fingerprint(),
             retry_policy: definition.retry_policy.as_ref().map(domain::RetryPolicy::to_json),
             request: RequestColumns::of(definition),
             destination: to_column(definition.destination()),

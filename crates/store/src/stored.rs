@@ -61,7 +61,7 @@ impl StoredTimer {
         {
             return timer.definition.content_with(fingerprint);
         }
-        let is_event = self.callback_config == Callback::EVENT.to_json();
+        let is_event = self.callback_config == Callback::EVENT.to_stored();
         Content { fingerprint, asked: self.request().ok().map(|(asked, _)| asked), is_event, is_keyed: self.key.is_some() }
     }
 
@@ -145,7 +145,7 @@ mod tests {
             namespace: "default".to_owned(),
             key: None,
             asked,
-            callback_config: Callback::EVENT.to_json(),
+            callback_config: Callback::EVENT.to_stored(),
             metadata: None,
             correlation_id: None,
             retry_policy: None,

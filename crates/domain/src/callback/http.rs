@@ -9,7 +9,7 @@ use super::{
     Callback, CallbackUrl, Endpoint,
     fields::{Fields, Trust},
     info::{Content, Description, KindInfo},
-    text::ObjectText,
+    text::{Members, ObjectText},
 };
 use crate::{Invalid, Span, choice, limits};
 
@@ -52,6 +52,7 @@ pub struct HttpEndpoint {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protocol {
     /// Any 2xx is success; the body of the answer is ignored.
+    // For ever: stores leave the default out.
     #[default]
     Webhook,
     /// The body of the answer says whether it worked and when to call again.
@@ -92,12 +93,16 @@ impl HttpEndpoint {
         Ok(timeout)
     }
 
-    pub(super) fn write(&self, callback: &Callback, object: &mut ObjectText) {
+    pub(super) fn write(&self, callback: &Callback, members: Members, object: &mut ObjectText) {
         let Self { url, timeout, protocol } = self;
         object.string("url", url.as_str());
         object.content(callback);
-        object.string("timeout", &timeout.to_string());
-        object.string("protocol", protocol.as_str());
+        if members.include(timeout, &limits::CALLBACK_TIMEOUT_DEFAULT) {
+            object.string("timeout", &timeout.to_string());
+        }
+        if members.include(protocol, &Protocol::default()) {
+            object.string("protocol", protocol.as_str());
+        }
     }
 
     pub(super) fn read(fields: &Fields<'_>, trust: Trust) -> Result<Callback, Invalid> {
@@ -108,7 +113,8 @@ impl HttpEndpoint {
             None => limits::CALLBACK_TIMEOUT_DEFAULT,
         };
         let protocol = match fields.string("protocol")?.as_deref() {
-            None | Some("webhook") => Protocol::Webhook,
+            None => Protocol::default(),
+            Some("webhook") => Protocol::Webhook,
             Some("timer") => Protocol::Timer,
             Some(_) => return Err(Invalid::new("protocol", "must be webhook or timer")),
         };

@@ -9,7 +9,7 @@ use super::{
     Callback, Endpoint,
     fields::{Fields, Trust},
     info::{Backend, Content, Description, KindInfo},
-    text::ObjectText,
+    text::{Members, ObjectText},
 };
 use crate::{Invalid, Subject, limits};
 
@@ -47,14 +47,16 @@ impl NatsEndpoint {
         if self.jetstream { format!("nats stream {}", self.topic.first_token()).into() } else { "nats".into() }
     }
 
-    pub(super) fn write(&self, callback: &Callback, object: &mut ObjectText) {
+    pub(super) fn write(&self, callback: &Callback, members: Members, object: &mut ObjectText) {
         let Self { topic, key, jetstream } = self;
         object.string("topic", topic.as_str());
         if let Some(key) = key {
             object.string("key", key);
         }
         object.content(callback);
-        object.raw("jetstream", if *jetstream { "true" } else { "false" });
+        if members.include(jetstream, &false) {
+            object.raw("jetstream", if *jetstream { "true" } else { "false" });
+        }
     }
 
     pub(super) fn read(fields: &Fields<'_>, trust: Trust) -> Result<Callback, Invalid> {

@@ -192,6 +192,38 @@ fn an_address_falls_into_its_parts() {
 }
 
 #[test]
+fn stores_leave_out_what_has_its_default_and_clients_see_it() {
+    const HTTP: &str = r#"{"type":"http","url":"http://a/""#;
+    const NATS: &str = r#"{"type":"nats","topic":"a.b""#;
+    for (kind, given, stored, shown) in [
+        (HTTP, "", "", r#","timeout":"30s","protocol":"webhook""#),
+        (HTTP, r#","timeout":"30s""#, "", r#","timeout":"30s","protocol":"webhook""#),
+        (HTTP, r#","timeout":"30000ms","protocol":"webhook""#, "", r#","timeout":"30s","protocol":"webhook""#),
+        (HTTP, r#","timeout":"31s""#, r#","timeout":"31s""#, r#","timeout":"31s","protocol":"webhook""#),
+        (HTTP, r#","protocol":"timer""#, r#","protocol":"timer""#, r#","timeout":"30s","protocol":"timer""#),
+        (
+            HTTP,
+            r#","timeout":"5s","protocol":"timer""#,
+            r#","timeout":"5s","protocol":"timer""#,
+            r#","timeout":"5s","protocol":"timer""#,
+        ),
+        (HTTP, r#","payload":null"#, r#","payload":null"#, r#","payload":null,"timeout":"30s","protocol":"webhook""#),
+        (NATS, "", "", r#","jetstream":false"#),
+        (NATS, r#","key":"k","jetstream":false"#, r#","key":"k""#, r#","key":"k","jetstream":false"#),
+        (NATS, r#","jetstream":true"#, r#","jetstream":true"#, r#","jetstream":true"#),
+        (r#"{"type":"event""#, "", "", ""),
+    ] {
+        let text = |rest: &str| format!("{kind}{rest}}}");
+        let callback = Callback::from_stored(&text(given)).unwrap();
+        assert_eq!((callback.to_stored(), callback.to_json()), (text(stored), text(shown)), "{given}");
+        // What earlier versions stored is what clients see.
+        for written in [stored, shown] {
+            assert_eq!(Callback::from_stored(&text(written)).as_ref(), Ok(&callback), "{given}");
+        }
+    }
+}
+
+#[test]
 fn what_was_stored_reads_back_without_being_checked_again() {
     for text in [
         r#"{"type":"http","url":"http://a.example/x?y","headers":{"a":"b\\c"},"payload":{ "n" : 1.10 },"timeout":"7s","protocol":"timer"}"#,
@@ -200,7 +232,7 @@ fn what_was_stored_reads_back_without_being_checked_again() {
         r#"{"type":"event"}"#,
     ] {
         let callback = Callback::from_json(text).unwrap();
-        assert_eq!(Callback::from_stored(&callback.to_json()).as_ref(), Ok(&callback), "{text}");
+        assert_eq!(Callback::from_stored(&callback.to_stored()).as_ref(), Ok(&callback), "{text}");
     }
     for text in ["", "{", "[]", r#"{"type":"smoke"}"#, r#"{"type":"http"}"#, r#"{"type":"http","url":1}"#] {
         assert!(Callback::from_stored(text).is_err(), "{text}");
@@ -218,7 +250,7 @@ fn an_address_is_read_from_the_beginning_of_the_stored_text() {
         (r#"{"type":"event"}"#.to_owned(), None),
     ] {
         let callback = if expected.is_none() { Callback::EVENT } else { Callback::from_json(&json).unwrap() };
-        let stored = callback.to_json();
+        let stored = callback.to_stored();
         let beginning = stored.get(..ADDRESS_BYTES).unwrap_or(&stored);
         assert_eq!(callback.address().map(|address| address.to_string()).as_deref(), expected);
         assert!(

@@ -5,6 +5,20 @@ use std::borrow::Cow;
 use super::Callback;
 use crate::{Headers, json::string_bytes};
 
+/// Which members of a callback are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Members {
+    All,
+    /// Those that a reader does not know unless they are there.
+    NotDefault,
+}
+
+impl Members {
+    pub fn include<T: PartialEq>(self, value: &T, default: &T) -> bool {
+        self == Self::All || value != default
+    }
+}
+
 /// The text of an object, as it grows.
 pub struct ObjectText(String);
 

@@ -29,7 +29,7 @@ async fn people_can_read_every_timer_with_a_shell() {
             Some(timer.attempt.to_string()),
             timer.last_error.clone(),
             Some("http".to_owned()),
-            Some(timer.definition.callback.to_json()),
+            Some(timer.definition.callback.to_stored()),
             Some("default".to_owned()),
         ];
         assert_eq!(row, expected, "{}", timer.status);

@@ -5,6 +5,8 @@ pub fn check(text: &str) {
     if let Ok(callback) = Callback::from_json(text) {
         let written = callback.to_json();
         assert_eq!(Callback::from_json(&written).as_ref(), Ok(&callback), "{text:?} is written as {written}");
-        assert_eq!(Callback::from_stored(&written).as_ref(), Ok(&callback), "{text:?} is written as {written}");
+        for stored in [callback.to_stored(), written] {
+            assert_eq!(Callback::from_stored(&stored).as_ref(), Ok(&callback), "{text:?} is stored as {stored}");
+        }
     }
 }
