@@ -12,7 +12,7 @@ pub const TIMERS_PER_NAMESPACE: u64 = 10_000;
 const MICROS_PER_SECOND: i64 = 1_000_000;
 /// How much later an update makes a timer due.
 const POSTPONED_MICROS: i64 = 600_000_000;
-/// The filling of a payload: together with its number about 560 bytes, the size of a small order or message.
+/// The filling of a payload: together with its number about 500 bytes, the size of a small order or message.
 const FILLING: &str = concat!(
     r#""kind":"cart.abandoned","customer":{"id":"c-48151623","locale":"en-GB","segment":"returning","marketing":false},"#,
     r#""items":[{"sku":"TP-1001-BLK","name":"Espresso cup, stoneware, black","quantity":4,"price":"12.50"},"#,
