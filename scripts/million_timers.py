@@ -46,12 +46,14 @@ LOOK_SECONDS = 0.25
 def timer(n: int) -> dict:
     """89 % of all timers are in one namespace, 1 % in the default one and 0.1 % in each of a hundred others."""
     hundredth = n % 100
+    # One of a hundred timers is in one of a hundred groups, the others are in ten.
+    group = f"few-{n // 100 % 100}" if hundredth == 50 else f"group-{n % GROUPS}"
     name = "large" if hundredth < 89 else None if hundredth == 89 else f"small-{n // 100 % 10 + 10 * (hundredth - 90)}"
     at = BEGIN + (n * 7919 % 864_000) * datetime.timedelta(seconds=1)
     return {
         **({"namespace": name} if name else {}),
         "key": f"order-{n}",
-        "group": f"group-{n % GROUPS}",
+        "group": group,
         "execute_at": at.isoformat(),
         "correlation_id": f"correlation-{n}",
         "metadata": {"customer": {"id": str(n % 1_000)}},
@@ -68,10 +70,12 @@ def fill(service, count: int):
             pass
 
 
-def filters() -> dict[str, dict]:
+def filters(first_created_at: str) -> dict[str, dict]:
     """By what is asked for. Those that no index serves match nothing, so that they use all of their budget."""
     at = (BEGIN + 5 * DAY).isoformat()
     until = (BEGIN + 5 * DAY + datetime.timedelta(minutes=10)).isoformat()
+    an_hour_later = (BEGIN + 5 * DAY + datetime.timedelta(hours=1)).isoformat()
+    soon_created = (datetime.datetime.fromisoformat(first_created_at) + datetime.timedelta(seconds=10)).isoformat()
     return {
         "none": {},
         "`status=pending`": {"status": "pending"},
@@ -82,7 +86,10 @@ def filters() -> dict[str, dict]:
         "`namespace` with 0.1 %": {"namespace": "small-7"},
         "`key` and `namespace`": {"namespace": "large", "key": "order-101"},
         "`namespace` and `group`": {"namespace": "large", "group": "group-3"},
+        "`namespace` and a small `group`": {"namespace": "large", "group": "few-7"},
         "ten minutes of `execute_at`": {"due_from": at, "due_to": until},
+        "an hour of `execute_at`": {"due_from": at, "due_to": an_hour_later},
+        "ten seconds of `created_at`": {"created_from": first_created_at, "created_to": soon_created},
         "`destination`, one of fifty": {"destination": "127.0.0.1:9007"},
         "`key` alone": {"key": "nothing"},
         "`key_prefix`": {"key_prefix": "nothing"},
@@ -112,7 +119,8 @@ def search(service, times: int) -> list[str]:
     """Prints a row for each filter; complaints about those over the budget."""
     print("| filter | by creation, ms | by due time, ms | looked at | count, ms | dry run, ms |\n|---|---|---|---|---|---|", flush=True)
     complaints = []
-    for name, query in filters().items():
+    first_created_at = service.api("GET", "/timers?order=asc&limit=1").data["timers"][0]["created_at"]
+    for name, query in filters(first_created_at).items():
         pages = [urllib.parse.urlencode({**query, "sort": sort, "limit": 50}) for sort in ("created_at", "execute_at")]
         created, created_max, first = timed(lambda page=pages[0]: service.api("GET", f"/timers?{page}"), times)
         due, due_max, second = timed(lambda page=pages[1]: service.api("GET", f"/timers?{page}"), times)

@@ -13,8 +13,7 @@ const SORTS: [Sort; 2] = [Sort::CreatedAt, Sort::ExecuteAt];
 const ORDERS: [Order; 2] = [Order::Ascending, Order::Descending];
 
 fn everything() -> ListQuery {
-    let (filter, sort, order) = (Filter::default(), Sort::CreatedAt, Order::Ascending);
-    ListQuery { filter, sort, order, limit: 1_000, offset: 0, after: None, budget: store::SEARCH_BUDGET }
+    ListQuery { order: Order::Ascending, limit: 1_000, ..ListQuery::default() }
 }
 
 async fn page(stage: &Stage, query: &ListQuery) -> Page {

@@ -82,13 +82,10 @@ pub async fn purged_timers_leave_no_trace_in_lists(fixture: impl Fixture) {
     let left = stage.create(timer("http://a.example/").numbered(9)).await;
     assert_eq!(stage.store.purge(NOW, 100).await.unwrap(), 5);
     let query = store::ListQuery {
-        filter: Filter::default(),
         sort: store::Sort::CreatedAt,
         order: store::Order::Descending,
         limit: 100,
-        offset: 0,
-        after: None,
-        budget: store::SEARCH_BUDGET,
+        ..store::ListQuery::default()
     };
     let page = stage.store.list(&query).await.unwrap();
     assert_eq!(page.timers.iter().map(|summary| summary.id).collect::<Vec<_>>(), [left.id()]);

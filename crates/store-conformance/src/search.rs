@@ -146,8 +146,34 @@ pub async fn every_condition_finds_what_matches_in_every_order(fixture: impl Fix
             let query =
                 ListQuery { filter: filter.clone(), sort, order, offset: 2, limit: 3, budget: TIMEOUT, ..ListQuery::default() };
             let page = stage.store.list(&query).await.unwrap();
+            assert_eq!(page.total, None, "nobody asked for it");
             let found: Vec<_> = page.timers.iter().map(|timer| timer.id).collect();
             assert_eq!(found, wanted.iter().copied().skip(2).take(3).collect::<Vec<_>>(), "{filter:?} {sort:?} {order:?}");
+        }
+    }
+}
+
+/// Of those that look at all that match, to find a page of them.
+pub async fn a_page_says_how_many_match_or_leaves_that_to_another_search(fixture: impl Fixture) {
+    let stage = Stage::set(&fixture).await;
+    let timers = a_variety(&stage).await;
+    for filter in filters() {
+        for (sort, order) in SORTS.into_iter().flat_map(|sort| ORDERS.map(|order| (sort, order))) {
+            let wanted = expected(&timers, &filter, sort, order).len() as u64;
+            let mut query = ListQuery { filter: filter.clone(), sort, order, limit: 4, with_total: true, ..ListQuery::default() };
+            query.budget = TIMEOUT;
+            loop {
+                let page = stage.store.list(&query).await.unwrap();
+                assert!(
+                    page.total.is_none_or(|total| total == wanted),
+                    "{filter:?} {sort:?} {order:?} {:?} {wanted}",
+                    page.total
+                );
+                query.after = page.next;
+                if query.after.is_none() {
+                    break;
+                }
+            }
         }
     }
 }

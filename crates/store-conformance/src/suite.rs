@@ -273,6 +273,7 @@ macro_rules! behaviours {
             search {
                 every_condition_finds_what_matches_in_every_order
                 every_condition_counts_what_matches
+                a_page_says_how_many_match_or_leaves_that_to_another_search
                 a_search_without_time_goes_on_and_finds_everything_once
                 a_search_says_how_many_timers_it_looked_at
                 timers_that_stay_are_shown_once_while_others_come_and_go

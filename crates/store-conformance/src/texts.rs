@@ -92,9 +92,7 @@ pub async fn namespaces_stay_distinct_and_are_filtered_exactly(fixture: impl Fix
             sort: store::Sort::CreatedAt,
             order: store::Order::Descending,
             limit: 10,
-            offset: 0,
-            after: None,
-            budget: store::SEARCH_BUDGET,
+            ..store::ListQuery::default()
         };
         let page = stage.store.list(&query).await.unwrap();
         assert_eq!(page.timers.iter().map(|summary| &summary.namespace).collect::<Vec<_>>(), [&namespace]);

@@ -71,9 +71,7 @@ pub async fn a_spoiled_timer_is_corrupt_to_get_and_still_in_lists(fixture: impl 
         sort: store::Sort::CreatedAt,
         order: store::Order::Ascending,
         limit: 10,
-        offset: 0,
-        after: None,
-        budget: store::SEARCH_BUDGET,
+        ..ListQuery::default()
     };
     let page = stage.store.list(&query).await.unwrap();
     assert_eq!(page.timers.iter().map(|summary| summary.id).collect::<Vec<_>>(), [spoiled.id(), good.id()]);

@@ -108,5 +108,5 @@ fn rows_of_plan(row: &MySqlRow) -> u64 {
 fn answer(query: &ListQuery, found: &statement::Found) -> Result<Answer, Failure> {
     let statement::Found { rows, rows_max, looked_at, last } = found;
     let lines = rows.iter().map(|row| Line::of_row(query, &Fields(row))).collect::<Result<_, _>>()?;
-    Ok(Answer { lines, rows_max: *rows_max, looked_at: *looked_at, last: *last })
+    Ok(Answer { lines, rows_max: *rows_max, looked_at: *looked_at, last: *last, total: None })
 }

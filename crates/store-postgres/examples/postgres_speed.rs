@@ -240,15 +240,8 @@ async fn main() {
             let counted = speed.store.count(&filter, store::SEARCH_BUDGET).await;
             println!("count {namespace:?} {status:?}: {counted:?} in {:?}", clock.monotonic() - started);
             for sort in [Sort::CreatedAt, Sort::ExecuteAt] {
-                let query = ListQuery {
-                    filter: filter.clone(),
-                    sort,
-                    order: Order::Descending,
-                    limit: 50,
-                    offset: 0,
-                    after: None,
-                    budget: store::SEARCH_BUDGET,
-                };
+                let query =
+                    ListQuery { filter: filter.clone(), sort, order: Order::Descending, limit: 50, ..ListQuery::default() };
                 let started = clock.monotonic();
                 let listed = speed.store.list(&query).await.map(|page| page.timers.len());
                 println!("list {namespace:?} {status:?} {sort:?}: {listed:?} in {:?}", clock.monotonic() - started);

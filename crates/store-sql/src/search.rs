@@ -65,6 +65,15 @@ pub trait Finder: Clone + Send + Sync + 'static {
         rows_max: u64,
     ) -> impl Future<Output = Result<Answer, Failure>> + Send;
 
+    /// How many timers a source has, as the planner believes. `None` where it is not asked: then the source is tried.
+    fn expected_few(
+        &self,
+        _session: &mut Session<Self>,
+        _few: &Few,
+    ) -> impl Future<Output = Result<Option<u64>, Failure>> + Send {
+        std::future::ready(Ok(None))
+    }
+
     /// How many timers of a source match; only for filters for which [`has_large_texts`] does not hold.
     fn tally(
         &self,
@@ -110,6 +119,8 @@ pub struct Answer {
     pub looked_at: u64,
     /// The last of them.
     pub last: Option<Cursor>,
+    /// How many of the source match, where the query asks for it and the statement tells.
+    pub total: Option<u64>,
 }
 
 /// A timer that a statement found.
@@ -155,6 +166,7 @@ impl<F: Finder> Call<F::Driver> for List<F> {
         let is_indexed = |namespace: &Namespace, sort| self.finder.is_indexed(namespace, sort);
         let mut search = Search::new(&self.finder, &self.query);
         let (first, mut later) = Few::of(&self.query.filter, self.query.sort, is_indexed);
+        let (first, unlikely) = by_likelihood(&self.finder, session, first).await?;
         if search.few(session, &first).await? {
             return Ok(search.page);
         }
@@ -173,6 +185,7 @@ impl<F: Finder> Call<F::Driver> for List<F> {
             }
             if !pace.next(walked) {
                 // The planner may have been wrong.
+                later.extend(unlikely);
                 let is_found = !search.is_full() && search.few(session, &later).await?;
                 search.page.complete = is_found || search.is_full();
                 break;
@@ -221,10 +234,11 @@ impl<'q, F: Finder> Search<'q, F> {
             // Large texts come a part at a time.
             loop {
                 let answer = self.finder.find(session, &Source::Few(few.clone()), &self.from(), self.rows_max()).await?;
+                self.page.scanned += answer.looked_at;
                 if answer.looked_at > FEW {
                     break;
                 }
-                self.page.scanned += answer.looked_at;
+                self.page.total = answer.total;
                 let is_empty = answer.lines.is_empty();
                 self.take(answer, u64::MAX);
                 if self.is_over || is_empty {
@@ -258,7 +272,7 @@ impl<'q, F: Finder> Search<'q, F> {
 
     /// Adds what was found to the page, and moves on. Returns how many timers were looked at.
     fn take(&mut self, answer: Answer, length: u64) -> u64 {
-        let Answer { lines, rows_max, looked_at, last } = answer;
+        let Answer { lines, rows_max, looked_at, last, .. } = answer;
         let (count, last_line) = (lines.len() as u64, lines.last().map(|line| (line.place, line.cursor)));
         for Line { place, id, cursor, summary } in lines {
             let Some(summary) = summary else { continue };
@@ -291,6 +305,22 @@ impl<'q, F: Finder> Search<'q, F> {
         self.page.next = if is_at_end { None } else { self.after };
         looked_at
     }
+}
+
+/// Those that may be few, and those that the planner believes not to be. It may be wrong by a factor.
+///
+/// To fetch more than a few only to learn that they are too many takes longer than to walk to a page of them.
+async fn by_likelihood<F: Finder>(
+    finder: &F,
+    session: &mut Session<F>,
+    sources: Vec<Few>,
+) -> Result<(Vec<Few>, Vec<Few>), Failure> {
+    let (mut likely, mut unlikely) = (Vec::new(), Vec::new());
+    for few in sources {
+        let expected = finder.expected_few(session, &few).await?;
+        if expected.is_none_or(|expected| expected <= 2 * FEW) { likely.push(few) } else { unlikely.push(few) }
+    }
+    Ok((likely, unlikely))
 }
 
 /// Whether the filter asks about texts that only this program can read.

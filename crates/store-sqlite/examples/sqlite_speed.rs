@@ -143,15 +143,8 @@ async fn look(store: &SqliteStore, clock: &dyn Clock) -> Result<(), Failure> {
                 ..Filter::default()
             };
             for (name, sort) in [("newest", Sort::CreatedAt), ("by execute time", Sort::ExecuteAt)] {
-                let query = ListQuery {
-                    filter: filter.clone(),
-                    sort,
-                    order: Order::Descending,
-                    limit: 50,
-                    offset: 0,
-                    after: None,
-                    budget: store::SEARCH_BUDGET,
-                };
+                let query =
+                    ListQuery { filter: filter.clone(), sort, order: Order::Descending, limit: 50, ..ListQuery::default() };
                 let phase = Phase::start(clock);
                 let page = store.list(&query).await?;
                 phase.end(&what(name), page.timers.len());

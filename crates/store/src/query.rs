@@ -20,6 +20,8 @@ pub struct ListQuery {
     /// How many matching timers to pass over, counted from the cursor or the beginning.
     pub offset: u64,
     pub after: Option<Cursor>,
+    /// Whether the page shall say how many match, where its search meets all of them anyway.
+    pub with_total: bool,
     /// The time after which the search ends with what it has found. Some timers are looked at in any case, so that a client that
     /// goes on with the cursor comes to the end.
     pub budget: Duration,
@@ -35,6 +37,7 @@ impl Default for ListQuery {
             limit: 50,
             offset: 0,
             after: None,
+            with_total: false,
             budget: SEARCH_BUDGET,
         }
     }
@@ -72,12 +75,14 @@ pub struct Page {
     pub scanned: u64,
     /// Whether the page has all that it can have; otherwise the budget ran out.
     pub complete: bool,
+    /// How many match, on all pages. `None` where the query does not ask for it, or another search has to tell.
+    pub total: Option<u64>,
 }
 
 /// Nothing was there to look at.
 impl Default for Page {
     fn default() -> Self {
-        Self { timers: Vec::new(), unreadable: Vec::new(), next: None, scanned: 0, complete: true }
+        Self { timers: Vec::new(), unreadable: Vec::new(), next: None, scanned: 0, complete: true, total: None }
     }
 }
 

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use domain::{Access, AccessKey, Group, Key, Missed, Namespaces, Next, OnConflict, Rights, limits};
-use store::{ListQuery, Order, Sort};
+use store::{ListQuery, Sort};
 
 use super::*;
 use crate::{
@@ -23,15 +23,7 @@ fn in_namespace(name: &str) -> NewTimerRequest {
 }
 
 fn everything() -> ListQuery {
-    ListQuery {
-        filter: Filter::default(),
-        sort: Sort::CreatedAt,
-        order: Order::default(),
-        limit: 10,
-        offset: 0,
-        after: None,
-        budget: store::SEARCH_BUDGET,
-    }
+    ListQuery { sort: Sort::CreatedAt, limit: 10, ..ListQuery::default() }
 }
 
 fn all_pending() -> Selection {

@@ -109,6 +109,7 @@ mod mysql {
         search {
             every_condition_finds_what_matches_in_every_order
             every_condition_counts_what_matches
+            a_page_says_how_many_match_or_leaves_that_to_another_search
         }
         access {
             keys_come_back_as_they_were_kept_the_oldest_first

@@ -11,42 +11,21 @@
 //! thought to match.
 
 use domain::{ADDRESS_BYTES, MetadataPath, Namespace, Status, TimerId, Timestamp};
-use sqlx::{
-    Arguments, AssertSqlSafe, Encode, PgConnection, Postgres, Row, Type,
-    postgres::{PgArguments, PgRow},
-    types::Uuid,
-};
-use store::{Cursor, Filter, ListQuery, Order, Period, Sort};
+use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow, types::Uuid};
+use store::{Cursor, Filter, ListQuery, Sort};
 use store_sql::{CLAIMED_AHEAD_MICROS, EXECUTING_LOOKED_AT_MAX, FEW, Few, Source, has_large_texts};
 
+use super::{
+    parameters::Parameters,
+    range::{named, order_by, range, range_in, within, within_minutes},
+};
 use crate::failure::{Failure, Step};
-
-/// The minute in which a timer is due: all that an index knows of it.
-const MINUTE: &str = "(f.execute_at / 60000000)";
-/// The namespace of a timer, in the words of the index that has its timers in the order of due times.
-const NAMESPACE: &str = "f.namespace COLLATE \"POSIX\"";
 
 /// A text with its parameters.
 pub struct Statement {
     pub text: String,
     parameters: Parameters,
     rows_max: u64,
-}
-
-/// The values that a text names as `$1`, `$2`…
-#[derive(Default)]
-struct Parameters {
-    values: PgArguments,
-    failed: Option<sqlx::error::BoxDynError>,
-}
-
-impl Parameters {
-    fn bind<'q, T: Encode<'q, Postgres> + Type<Postgres> + 'q>(&mut self, value: T) -> String {
-        if let Err(error) = self.values.add(value) {
-            self.failed = Some(error);
-        }
-        format!("${}", self.values.len())
-    }
 }
 
 /// What a statement found.
@@ -58,27 +37,27 @@ pub struct Found {
     pub looked_at: u64,
     /// The last of them.
     pub last: Option<Cursor>,
+    /// How many of the source match, where the query asks for it and they are few.
+    pub total: Option<u64>,
 }
 
 impl Statement {
     pub async fn fetch(self, session: &mut PgConnection) -> Result<Found, Failure> {
-        if let Some(error) = self.parameters.failed {
-            return Err(sqlx::Error::Encode(error)).or_not_done();
-        }
-        let query = sqlx::query_with(AssertSqlSafe(self.text), self.parameters.values);
+        let query = sqlx::query_with(AssertSqlSafe(self.text), self.parameters.values()?);
         let mut rows = query.fetch_all(session).await.or_not_done()?;
         let Some(first) = rows.first() else {
-            return Ok(Found { rows, rows_max: self.rows_max, looked_at: 0, last: None });
+            return Ok(Found { rows, rows_max: self.rows_max, looked_at: 0, last: None, total: None });
         };
         let looked_at = first.try_get::<i64, _>("looked_at").or_not_done()?.unsigned_abs();
         let at: Option<i64> = first.try_get("last_at").or_not_done()?;
         let id: Option<Uuid> = first.try_get("last_id").or_not_done()?;
         let last = at.zip(id).map(|(at, id)| Cursor { at: Timestamp::from_micros(at), id: TimerId::from_uuid(id) });
+        let total = first.try_get::<Option<i64>, _>("total").or_not_done()?.map(i64::unsigned_abs);
         // There is a row in any case: without a timer when nothing was found.
         if first.try_get::<Option<i64>, _>("n").or_not_done()?.is_none() {
             rows.clear();
         }
-        Ok(Found { rows, rows_max: self.rows_max, looked_at, last })
+        Ok(Found { rows, rows_max: self.rows_max, looked_at, last, total })
     }
 }
 
@@ -90,16 +69,17 @@ pub fn statement(source: &Source, query: &ListQuery, shards: u16, rows_max: u64)
     let large = large_columns(&query.filter);
     // What a few are, is known before they are narrowed by the cursor.
     let looked_at = if matches!(source, Source::Few(_)) { "few" } else { "stretch" };
+    let total = total(source, query, &stands);
     let shard = shard_of("f.id", shards);
     let text = format!(
         "WITH {stretch},
         numbered AS MATERIALIZED (SELECT s.*, row_number() OVER () AS n FROM stretch s),
         found AS MATERIALIZED (SELECT s.id, s.n FROM numbered s WHERE s.fits{stands} LIMIT {rows_max}),
         walked AS (
-            SELECT (SELECT count(*) FROM {looked_at}) AS looked_at, l.{time} AS last_at, l.id AS last_id
+            SELECT (SELECT count(*) FROM {looked_at}) AS looked_at, l.{time} AS last_at, l.id AS last_id, {total} AS total
             FROM (SELECT 1) AS one LEFT JOIN LATERAL (SELECT * FROM numbered ORDER BY n DESC LIMIT 1) l ON true
         )
-        SELECT w.looked_at, w.last_at, w.last_id, m.n, {SUMMARY_COLUMNS}{large}
+        SELECT w.looked_at, w.last_at, w.last_id, w.total, m.n, {SUMMARY_COLUMNS}{large}
         FROM walked w LEFT JOIN found m ON true LEFT JOIN definition f ON f.id = ANY (ARRAY[m.id])
         LEFT JOIN due d ON d.shard = ANY (ARRAY[{shard}]) AND d.at = coalesce(f.due_at, f.execute_at) AND d.id = f.id
         LEFT JOIN outcome o ON o.id = ANY (ARRAY[m.id])
@@ -107,6 +87,30 @@ pub fn statement(source: &Source, query: &ListQuery, shards: u16, rows_max: u64)
         ORDER BY m.n"
     );
     Statement { text, parameters, rows_max }
+}
+
+/// How many of a few match, wherever the page of them begins: an expression that is `NULL` where that is not asked, or not known.
+fn total(source: &Source, query: &ListQuery, stands: &str) -> String {
+    let Source::Few(few) = source else { return NO_TOTAL.to_owned() };
+    let all = if is_looked_up(few, &query.filter) {
+        "few"
+    } else if query.after.is_none() && !has_large_texts(&query.filter) {
+        "numbered"
+    } else {
+        return NO_TOTAL.to_owned();
+    };
+    if !query.with_total {
+        return NO_TOTAL.to_owned();
+    }
+    format!("(SELECT count(*) FROM {all} s WHERE s.fits{stands} AND (SELECT count(*) FROM few) <= {FEW})")
+}
+
+const NO_TOTAL: &str = "NULL::bigint";
+
+/// Whether a few are read as definitions, each once. Those with large texts are not: these are compared only where it is known that they
+/// are few.
+fn is_looked_up(few: &Few, filter: &Filter) -> bool {
+    !matches!(few, Few::Ids(_) | Few::Statuses(_)) && !has_large_texts(filter)
 }
 
 /// How many of a stretch match; see [`store_sql::has_large_texts`].
@@ -119,10 +123,16 @@ pub fn count(source: &Source, query: &ListQuery, shards: u16) -> Statement {
         "WITH {stretch},
         numbered AS MATERIALIZED (SELECT s.*, row_number() OVER () AS n FROM stretch s)
         SELECT (SELECT count(*) FROM {looked_at}) AS looked_at, l.{time} AS last_at, l.id AS last_id,
-            (SELECT count(*) FROM numbered s WHERE s.fits{stands}) AS n
+            {NO_TOTAL} AS total, (SELECT count(*) FROM numbered s WHERE s.fits{stands}) AS n
         FROM (SELECT 1) AS one LEFT JOIN LATERAL (SELECT * FROM numbered ORDER BY n DESC LIMIT 1) l ON true"
     );
     Statement { text, parameters, rows_max: 1 }
+}
+
+/// The rows to which a small index leads.
+pub fn few(few: &Few, shards: u16) -> (String, Parameters) {
+    let mut parameters = Parameters::default();
+    (rows_of(few, "f.id", shards, i64::MAX.unsigned_abs(), &mut parameters), parameters)
 }
 
 /// What a summary is made of, with where the timer stands: see [`store_sql::Standing::of_row`].
@@ -173,145 +183,17 @@ fn stretch(source: &Source, query: &ListQuery, shards: u16, parameters: &mut Par
         }
         Source::Few(few) => {
             let range = range(filter, *sort, *order, *after, parameters);
-            // A definition is looked up once, unless it has large texts: those are compared only where it is known that they are few.
-            let is_looked_up = !matches!(few, Few::Ids(_) | Few::Statuses(_)) && !has_large_texts(filter);
-            let (few, from) = if is_looked_up {
-                (rows_of(few, &columns, shards, parameters), "SELECT f.* FROM few f WHERE true".to_owned())
+            let (few, from) = if is_looked_up(few, filter) {
+                (rows_of(few, &columns, shards, FEW + 1, parameters), "SELECT f.* FROM few f WHERE true".to_owned())
             } else {
                 let from = format!("SELECT {columns} FROM few JOIN definition f ON f.id = ANY (ARRAY[few.id]) WHERE few.fits");
-                (rows_of(few, "f.id, true AS fits", shards, parameters), from)
+                (rows_of(few, "f.id, true AS fits", shards, FEW + 1, parameters), from)
             };
             let stretch = format!("{from} AND (SELECT count(*) FROM few) <= {FEW}{range} ORDER BY {order_by}");
             return (format!("few AS MATERIALIZED ({few} LIMIT {}), stretch AS MATERIALIZED ({stretch})", FEW + 1), time);
         }
     };
     (format!("stretch AS MATERIALIZED ({stretch})"), time)
-}
-
-const fn direction(order: Order) -> &'static str {
-    match order {
-        Order::Ascending => "ASC",
-        Order::Descending => "DESC",
-    }
-}
-
-fn order_by(sort: Sort, order: Order) -> String {
-    let direction = direction(order);
-    match sort {
-        Sort::CreatedAt => format!("f.created_at {direction}, f.id {direction}"),
-        // The index knows only the minute: rows come in its order, and are sorted within it.
-        Sort::ExecuteAt => format!("{MINUTE} {direction}, f.execute_at {direction}, f.id {direction}"),
-    }
-}
-
-/// The part of the list's order that is looked at: beyond the cursor, and within the period that is asked for.
-fn range(filter: &Filter, sort: Sort, order: Order, after: Option<Cursor>, parameters: &mut Parameters) -> String {
-    // Both bounds: the planner finds the better one.
-    let mut range = exactly(filter, sort, order, after, parameters);
-    if sort == Sort::ExecuteAt {
-        range.push_str(&within_minutes(filter.due, parameters));
-        if let Some(Cursor { at, .. }) = after {
-            let bound = match order {
-                Order::Ascending => ">=",
-                Order::Descending => "<=",
-            };
-            range.push_str(&format!(" AND {MINUTE} {bound} {} / 60000000", parameters.bind(at.as_micros())));
-        }
-    }
-    range
-}
-
-/// The same by the exact times.
-fn exactly(filter: &Filter, sort: Sort, order: Order, after: Option<Cursor>, parameters: &mut Parameters) -> String {
-    let (time, period) = match sort {
-        Sort::CreatedAt => ("f.created_at", filter.created),
-        Sort::ExecuteAt => ("f.execute_at", filter.due),
-    };
-    let mut range = within(time, period, parameters);
-    if let Some(Cursor { at, id }) = after {
-        let beyond = match order {
-            Order::Ascending => ">",
-            Order::Descending => "<",
-        };
-        let (at, id) = (parameters.bind(at.as_micros()), parameters.bind(id.as_uuid()));
-        range.push_str(&format!(" AND ({time}, f.id) {beyond} ({at}, {id})"));
-    }
-    range
-}
-
-/// The part of the list's order that is looked at within a namespace, and how that order is asked for.
-fn range_in(namespace: &Namespace, query: &ListQuery, parameters: &mut Parameters) -> (String, String) {
-    match query.sort {
-        Sort::CreatedAt => created_in(namespace, query, parameters),
-        Sort::ExecuteAt => due_in(namespace, query, parameters),
-    }
-}
-
-/// In the order of creation.
-///
-/// The namespace is a part of the bounds and of the order, because only the index of namespaces has that order. Were it a condition for
-/// equality, the planner would rather walk along the times of all namespaces where it believes that most timers are in this one, however
-/// many of other namespaces it meets first.
-fn created_in(namespace: &Namespace, query: &ListQuery, parameters: &mut Parameters) -> (String, String) {
-    let ListQuery { filter, sort, order, after, .. } = query;
-    if namespace.as_str() == Namespace::DEFAULT {
-        let range = range(filter, *sort, *order, *after, parameters);
-        return (format!("{}{range}", named(namespace, parameters)), order_by(*sort, *order));
-    }
-    let name = parameters.bind(namespace.as_str().to_owned());
-    let mut bound = |time: Option<Timestamp>, comparison: &str| match time {
-        Some(time) => format!("(f.namespace, f.created_at) {comparison} ({name}, {})", parameters.bind(time.as_micros())),
-        None => format!("f.namespace {}= {name}", &comparison[..1]),
-    };
-    let (mut lower, mut upper) = (bound(filter.created.from, ">="), bound(filter.created.to, "<"));
-    if let Some(Cursor { at: time, id }) = after {
-        let (at, id) = (parameters.bind(time.as_micros()), parameters.bind(id.as_uuid()));
-        let beyond = |comparison| format!("(f.namespace, f.created_at, f.id) {comparison} ({name}, {at}, {id})");
-        // One bound at each end, the tighter one: the server would begin at any of two.
-        match order {
-            Order::Ascending if filter.created.from.is_none_or(|from| *time >= from) => lower = beyond(">"),
-            Order::Descending if filter.created.to.is_none_or(|to| *time < to) => upper = beyond("<"),
-            _ => {}
-        }
-    }
-    (
-        format!("f.namespace <> 'default' AND {lower} AND {upper}"),
-        format!("f.namespace {}, {}", direction(*order), order_by(*sort, *order)),
-    )
-}
-
-/// In the order of due times, as [`created_in`] and for the same reason: in bounds that only one index has. It knows the minute, so that
-/// the exact times are compared, too.
-fn due_in(namespace: &Namespace, query: &ListQuery, parameters: &mut Parameters) -> (String, String) {
-    let ListQuery { filter, order, after, .. } = query;
-    let beyond = after.map(|cursor| cursor.at);
-    let (from, to) = match order {
-        Order::Ascending => (filter.due.from.max(beyond), filter.due.to),
-        Order::Descending => (filter.due.from, filter.due.to.into_iter().chain(beyond).min()),
-    };
-    let exactly = exactly(filter, Sort::ExecuteAt, *order, *after, parameters);
-    let name = parameters.bind(namespace.as_str().to_owned());
-    let mut bound = |time: Option<Timestamp>, comparison| match time {
-        Some(time) => {
-            format!("({NAMESPACE}, {MINUTE}) {comparison} ({name}, {} / 60000000)", parameters.bind(time.as_micros()))
-        }
-        None => format!("{NAMESPACE} {comparison} {name}"),
-    };
-    let (lower, upper) = (bound(from, ">="), bound(to, "<="));
-    (format!("{lower} AND {upper}{exactly}"), format!("{NAMESPACE} {}, {}", direction(*order), order_by(Sort::ExecuteAt, *order)))
-}
-
-fn within(time: &str, period: Period, parameters: &mut Parameters) -> String {
-    let from = period.from.map(|from| format!(" AND {time} >= {}", parameters.bind(from.as_micros())));
-    let to = period.to.map(|to| format!(" AND {time} < {}", parameters.bind(to.as_micros())));
-    format!("{}{}", from.unwrap_or_default(), to.unwrap_or_default())
-}
-
-/// Writes the condition for the index, which knows only the minute.
-fn within_minutes(period: Period, parameters: &mut Parameters) -> String {
-    let from = period.from.map(|from| format!(" AND {MINUTE} >= {} / 60000000", parameters.bind(from.as_micros())));
-    let to = period.to.map(|to| format!(" AND {MINUTE} <= {} / 60000000", parameters.bind(to.as_micros())));
-    format!("{}{}", from.unwrap_or_default(), to.unwrap_or_default())
 }
 
 /// What is asked of a definition. Of texts that only this program can read it is a condition that all that match fulfil.
@@ -411,18 +293,8 @@ fn list_of(statuses: &[Status]) -> String {
     quoted.join(", ")
 }
 
-/// The timers of a namespace, in the words of the index that knows them: the default one has an index of its own, and the planner cannot
-/// see into a parameter.
-fn named(namespace: &Namespace, parameters: &mut Parameters) -> String {
-    match namespace.as_str() {
-        Namespace::DEFAULT => "f.namespace = 'default'".to_owned(),
-        other => format!("f.namespace = {} AND f.namespace <> 'default'", parameters.bind(other.to_owned())),
-    }
-}
-
 /// What a small index leads to, at most one more than a few: ids with whether they may match, or these columns of definitions.
-fn rows_of(few: &Few, columns: &str, shards: u16, parameters: &mut Parameters) -> String {
-    let most = FEW + 1;
+fn rows_of(few: &Few, columns: &str, shards: u16, most: u64, parameters: &mut Parameters) -> String {
     match few {
         Few::Ids(ids) => {
             let ids: Vec<_> = ids.iter().copied().map(TimerId::as_uuid).collect();

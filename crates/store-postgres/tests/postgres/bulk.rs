@@ -284,8 +284,7 @@ async fn lists_are_narrowed_by_how_a_key_begins() {
         let filter = Filter { key_prefix: Some(prefix.to_owned()), ..Filter::default() };
         assert_eq!(store.count(&filter, store::SEARCH_BUDGET).await.unwrap(), count as u64, "{prefix:?}");
         for (sort, order) in [(Sort::CreatedAt, Order::Ascending), (Sort::ExecuteAt, Order::Descending)] {
-            let mut query =
-                ListQuery { filter: filter.clone(), sort, order, limit: 2, offset: 0, after: None, budget: store::SEARCH_BUDGET };
+            let mut query = ListQuery { filter: filter.clone(), sort, order, limit: 2, ..ListQuery::default() };
             let mut listed = 0;
             loop {
                 let page = store.list(&query).await.unwrap();

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use domain::{Next, Shard, Span};
 use sqlx::{Connection, Executor, PgConnection};
-use store::{DueStore, Filter, ListQuery, Member, MembershipStore, NodeId, Order, ShardCursor, Sort, TimerStore};
+use store::{DueStore, ListQuery, Member, MembershipStore, NodeId, Order, ShardCursor, Sort, TimerStore};
 use store_conformance::{NOW, timer};
 use tokio::time::timeout;
 
@@ -37,15 +37,7 @@ async fn lists_that_hang_hold_up_no_other_call() {
     let lists: Vec<_> = (0..50)
         .map(|_| {
             let store = Arc::clone(&store);
-            let query = ListQuery {
-                filter: Filter::default(),
-                sort: Sort::CreatedAt,
-                order: Order::Descending,
-                limit: 10,
-                offset: 0,
-                after: None,
-                budget: store::SEARCH_BUDGET,
-            };
+            let query = ListQuery { sort: Sort::CreatedAt, order: Order::Descending, limit: 10, ..ListQuery::default() };
             tokio::spawn(async move { store.list(&query).await })
         })
         .collect();

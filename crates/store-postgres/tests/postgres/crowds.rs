@@ -102,15 +102,7 @@ async fn everything_that_is_due_at_one_moment_is_seen_page_by_page() {
 /// All that have this status, in pages of `limit`.
 async fn listed(store: &impl Store, status: Status, limit: u32) -> Vec<TimerId> {
     let filter = filter(None, Some(status));
-    let mut query = ListQuery {
-        filter,
-        sort: Sort::CreatedAt,
-        order: Order::Descending,
-        limit,
-        offset: 0,
-        after: None,
-        budget: store::SEARCH_BUDGET,
-    };
+    let mut query = ListQuery { filter, sort: Sort::CreatedAt, order: Order::Descending, limit, ..ListQuery::default() };
     let mut all = Vec::new();
     loop {
         let page = store.list(&query).await.unwrap();

@@ -11,7 +11,7 @@ use std::time::Duration;
 use domain::{Namespace, Status};
 use store::{COUNTED_MAX, Cursor, Filter, ListQuery};
 
-use super::{FEW, Few, Finder, Pace, Search, Session, Source, has_large_texts};
+use super::{FEW, Few, Finder, Pace, Search, Session, Source, by_likelihood, has_large_texts};
 use crate::{Call, Failure};
 
 /// The number of timers that are counted whatever the budget.
@@ -97,6 +97,10 @@ impl<F: Finder> Count<F> {
         let (first, later) = Few::of(&query.filter, query.sort, is_indexed);
         let is_worth =
             !later.is_empty() && (self.budget >= FEW_TIME || is_few_likely(&self.finder, session, &self.filter.status).await?);
+        let (mut first, unlikely) = by_likelihood(&self.finder, session, first).await?;
+        if self.budget >= FEW_TIME {
+            first.extend(unlikely);
+        }
         for few in first.into_iter().chain(later.into_iter().filter(|_| is_worth)) {
             let counted = self.step(session, &Source::Few(few), &query).await?.0;
             if counted.looked_at <= FEW {

@@ -243,15 +243,7 @@ async fn are_counted_and_listed_by_time(place: &Place) {
         assert_eq!(store.count(&filter, store::SEARCH_BUDGET).await.unwrap(), timers, "{filter:?}");
     }
     // The first waits for its retry, long after all the others; two are due at the same time.
-    let query = ListQuery {
-        filter: Filter::default(),
-        sort: Sort::ExecuteAt,
-        order: Order::Ascending,
-        limit: 2,
-        offset: 0,
-        after: None,
-        budget: store::SEARCH_BUDGET,
-    };
+    let query = ListQuery { sort: Sort::ExecuteAt, order: Order::Ascending, limit: 2, ..ListQuery::default() };
     let mut listed = Vec::new();
     let mut after = None;
     loop {
