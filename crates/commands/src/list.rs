@@ -19,12 +19,12 @@ pub struct Listed {
 impl Commands {
     /// One page of the timers that match, and how many match.
     pub async fn list(&self, query: &ListQuery) -> Result<Listed, CommandError> {
-        let query = &ListQuery { filter: self.narrowed(&query.filter)?, with_total: true, ..query.clone() };
+        let query = &ListQuery { filter: self.narrowed(&query.filter)?, total_within: Some(TOTAL_BUDGET), ..query.clone() };
         let page = self.find(query.clone()).await?;
         let is_first = query.after.is_none() && query.offset == 0;
         let total = match page.total {
             _ if is_first && page.next.is_none() => Count::exactly(page.timers.len() as u64),
-            Some(total) => Count::exactly(total),
+            Some(total) => total,
             None => self.count_matching(query.filter.clone(), TOTAL_BUDGET).await?,
         };
         Ok(Listed { page, total })

@@ -160,7 +160,8 @@ pub async fn a_page_says_how_many_match_or_leaves_that_to_another_search(fixture
     for filter in filters() {
         for (sort, order) in SORTS.into_iter().flat_map(|sort| ORDERS.map(|order| (sort, order))) {
             let wanted = expected(&timers, &filter, sort, order).len() as u64;
-            let mut query = ListQuery { filter: filter.clone(), sort, order, limit: 4, with_total: true, ..ListQuery::default() };
+            let mut query =
+                ListQuery { filter: filter.clone(), sort, order, limit: 4, total_within: Some(TIMEOUT), ..ListQuery::default() };
             query.budget = TIMEOUT;
             loop {
                 let page = stage.store.list(&query).await.unwrap();

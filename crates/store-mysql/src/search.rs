@@ -70,14 +70,18 @@ impl store_sql::Finder for Finder {
     async fn expected_definitions(
         &self,
         session: &mut Session,
-        filter: &Filter,
+        query: &ListQuery,
         namespaces: &[Namespace],
     ) -> Result<u64, Failure> {
         if !namespaces.is_empty() {
             return expected_of_namespaces(session, namespaces).await;
         }
-        let from = filter.created.from.map_or_else(String::new, |from| format!(" AND created_at >= {}", from.as_micros()));
-        let to = filter.created.to.map_or_else(String::new, |to| format!(" AND created_at < {}", to.as_micros()));
+        let (time, period) = match query.sort {
+            Sort::CreatedAt => ("created_at", query.filter.created),
+            Sort::ExecuteAt => ("execute_at", query.filter.due),
+        };
+        let from = period.from.map_or_else(String::new, |from| format!(" AND {time} >= {}", from.as_micros()));
+        let to = period.to.map_or_else(String::new, |to| format!(" AND {time} < {}", to.as_micros()));
         expected(session, &format!("definition t WHERE TRUE{from}{to}")).await
     }
 }

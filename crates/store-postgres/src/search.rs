@@ -92,13 +92,11 @@ impl store_sql::Finder for Finder {
     async fn expected_definitions(
         &self,
         session: &mut PgConnection,
-        filter: &Filter,
+        query: &ListQuery,
         namespaces: &[Namespace],
     ) -> Result<u64, Failure> {
-        let from = filter.created.from.map_or_else(String::new, |from| format!(" AND created_at >= {}", from.as_micros()));
-        let to = filter.created.to.map_or_else(String::new, |to| format!(" AND created_at < {}", to.as_micros()));
-        let named = if namespaces.is_empty() { "$1::text[] = '{}'" } else { "namespace = ANY ($1)" };
-        plan(session, format!("SELECT FROM definition WHERE {named}{from}{to}"), namespaces).await
+        let (text, parameters) = statement::walked(query, namespaces);
+        planner::expected(session, &text, parameters).await
     }
 }
 

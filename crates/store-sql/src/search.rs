@@ -99,12 +99,12 @@ pub trait Finder: Clone + Send + Sync + 'static {
         rows: &[String],
     ) -> impl Future<Output = Result<u64, Failure>> + Send;
 
-    /// How many timers a walk to the end would look at, as the planner believes: those of these namespaces, or of all if there are none, that
-    /// were created in the filter's period.
+    /// How many timers a walk to the end would look at, as the planner believes: those of these namespaces, or of all if there are none, in
+    /// the period of the time by which the query sorts.
     fn expected_definitions(
         &self,
         session: &mut Session<Self>,
-        filter: &Filter,
+        query: &ListQuery,
         namespaces: &[Namespace],
     ) -> impl Future<Output = Result<u64, Failure>> + Send;
 }
@@ -183,7 +183,7 @@ impl<F: Finder> Call<F::Driver> for List<F> {
                 }
                 later.clear();
             }
-            if !pace.next(walked) {
+            if !pace.next(walked, search.expected_walk()) {
                 // The planner may have been wrong.
                 later.extend(unlikely);
                 let is_found = !search.is_full() && search.few(session, &later).await?;
@@ -228,6 +228,14 @@ impl<'q, F: Finder> Search<'q, F> {
         self.room() == 0
     }
 
+    /// How many timers have to be looked at until the page is full, if those that match lie as densely as so far; unlimited where none was
+    /// found.
+    fn expected_walk(&self) -> u64 {
+        let found = self.query.offset - self.to_pass + self.page.count() as u64;
+        let needed = self.to_pass + self.room() + 1;
+        (needed * self.page.scanned).checked_div(found).unwrap_or(u64::MAX)
+    }
+
     /// Tries sources with few timers, one after the other, until one has few. Then the page is what it has.
     async fn few(&mut self, session: &mut Session<F>, sources: &[Few]) -> Result<bool, Failure> {
         for few in sources {
@@ -238,7 +246,7 @@ impl<'q, F: Finder> Search<'q, F> {
                 if answer.looked_at > FEW {
                     break;
                 }
-                self.page.total = answer.total;
+                self.page.total = answer.total.map(store::Count::exactly);
                 let is_empty = answer.lines.is_empty();
                 self.take(answer, u64::MAX);
                 if self.is_over || is_empty {

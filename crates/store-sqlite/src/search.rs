@@ -34,11 +34,12 @@ pub fn list(connection: &Connection, query: &ListQuery) -> Result<Page, Failure>
     let plan = Plan::choose(&snapshot, query)?;
     let mut walk = Walk::begin(&snapshot, &plan, query, query.budget)?;
     let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
-    let (mut page, mut passed) = (Page::default(), 0);
+    let (mut page, mut passed, mut found) = (Page::default(), 0, 0);
     let mut full_at = None;
     loop {
         let before = walk.last;
         let Some(step) = walk.step()? else { break };
+        found += u64::from(matches!(step, Step::Fits(_)));
         match step {
             Step::OutOfTime => {
                 page.next = walk.last;
@@ -68,6 +69,13 @@ pub fn list(connection: &Connection, query: &ListQuery) -> Result<Page, Failure>
         }
     }
     page.scanned = walk.scanned;
+    // What was sorted anew would be sorted once more to be counted, unless its number is known.
+    let has_read_all = plan.is_sorted_anew(query.sort) && query.after.is_none() && page.complete;
+    let is_known = query.filter.is_by_status_and_namespace();
+    if let (true, false, Some(budget)) = (has_read_all, is_known, query.total_within) {
+        walk.deadline = Instant::now() + budget;
+        page.total = Some(walk.count_on(&plan, found)?);
+    }
     Ok(page)
 }
 
@@ -78,21 +86,11 @@ pub fn count(connection: &Connection, filter: &Filter, budget: Duration) -> Resu
         return tally::count(connection, filter).map(Count::exactly);
     }
     let snapshot = connection.unchecked_transaction()?;
-    let query = ListQuery { filter: filter.clone(), limit: u32::MAX, ..ListQuery::default() };
+    let sort = plan::shortest_order(&snapshot, filter)?;
+    let query = ListQuery { filter: filter.clone(), sort, limit: u32::MAX, ..ListQuery::default() };
     let plan = Plan::choose(&snapshot, &query)?;
     let mut walk = Walk::begin(&snapshot, &plan, &query, budget)?;
-    let mut counted: u64 = 0;
-    while let Some(step) = walk.step()? {
-        match step {
-            Step::Fits(_) => counted += 1,
-            Step::Passed => {}
-            Step::OutOfTime => {
-                let share = u128::from(counted) * u128::from(plan.size) / u128::from(walk.scanned.max(1));
-                return Ok(Count::about(u64::try_from(share).unwrap_or(u64::MAX).max(counted)));
-            }
-        }
-    }
-    Ok(Count::exactly(counted))
+    walk.count_on(&plan, 0)
 }
 
 /// What a step of a walk came to.
@@ -122,6 +120,22 @@ impl<'c> Walk<'c> {
             scanned: 0,
             last: None,
         })
+    }
+
+    /// How many match, of which so many were found so far: counted to the end if there is time for it.
+    fn count_on(&mut self, plan: &Plan, found: u64) -> Result<Count, Failure> {
+        let mut counted = found;
+        while let Some(step) = self.step()? {
+            match step {
+                Step::Fits(_) => counted += 1,
+                Step::Passed => {}
+                Step::OutOfTime => {
+                    let share = u128::from(counted) * u128::from(plan.size) / u128::from(self.scanned.max(1));
+                    return Ok(Count::about(u64::try_from(share).unwrap_or(u64::MAX).max(counted)));
+                }
+            }
+        }
+        Ok(Count::exactly(counted))
     }
 
     /// `None` when there is nothing left to look at.

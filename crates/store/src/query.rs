@@ -20,8 +20,8 @@ pub struct ListQuery {
     /// How many matching timers to pass over, counted from the cursor or the beginning.
     pub offset: u64,
     pub after: Option<Cursor>,
-    /// Whether the page shall say how many match, where its search meets all of them anyway.
-    pub with_total: bool,
+    /// How much longer the search may take to say how many match, where it has read all that may match anyway. `None` where nobody asks.
+    pub total_within: Option<Duration>,
     /// The time after which the search ends with what it has found. Some timers are looked at in any case, so that a client that
     /// goes on with the cursor comes to the end.
     pub budget: Duration,
@@ -37,7 +37,7 @@ impl Default for ListQuery {
             limit: 50,
             offset: 0,
             after: None,
-            with_total: false,
+            total_within: None,
             budget: SEARCH_BUDGET,
         }
     }
@@ -76,7 +76,7 @@ pub struct Page {
     /// Whether the page has all that it can have; otherwise the budget ran out.
     pub complete: bool,
     /// How many match, on all pages. `None` where the query does not ask for it, or another search has to tell.
-    pub total: Option<u64>,
+    pub total: Option<Count>,
 }
 
 /// Nothing was there to look at.

@@ -99,7 +99,7 @@ fn total(source: &Source, query: &ListQuery, stands: &str) -> String {
     } else {
         return NO_TOTAL.to_owned();
     };
-    if !query.with_total {
+    if query.total_within.is_none() {
         return NO_TOTAL.to_owned();
     }
     format!("(SELECT count(*) FROM {all} s WHERE s.fits{stands} AND (SELECT count(*) FROM few) <= {FEW})")
@@ -127,6 +127,22 @@ pub fn count(source: &Source, query: &ListQuery, shards: u16) -> Statement {
         FROM (SELECT 1) AS one LEFT JOIN LATERAL (SELECT * FROM numbered ORDER BY n DESC LIMIT 1) l ON true"
     );
     Statement { text, parameters, rows_max: 1 }
+}
+
+/// The definitions of these namespaces, or of all if there are none, in the period of the time by which the query sorts.
+pub fn walked(query: &ListQuery, namespaces: &[Namespace]) -> (String, Parameters) {
+    let mut parameters = Parameters::default();
+    let period = match query.sort {
+        Sort::CreatedAt => within("f.created_at", query.filter.created, &mut parameters),
+        Sort::ExecuteAt => within_minutes(query.filter.due, &mut parameters),
+    };
+    let named = if namespaces.is_empty() {
+        String::new()
+    } else {
+        let names: Vec<_> = namespaces.iter().map(|namespace| namespace.as_str().to_owned()).collect();
+        format!(" AND f.namespace = ANY ({})", parameters.bind(names))
+    };
+    (format!("SELECT FROM definition f WHERE true{named}{period}"), parameters)
 }
 
 /// The rows to which a small index leads.

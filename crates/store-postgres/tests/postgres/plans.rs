@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use domain::{Namespace, NewTimer, Span, Status, Timestamp};
-use store::{Created, Cursor, DueStore, Filter, ListQuery, Member, MembershipStore, NodeId, Order, Period, Sort, TimerStore};
+use store::{
+    Count, Created, Cursor, DueStore, Filter, ListQuery, Member, MembershipStore, NodeId, Order, Period, Sort, TimerStore,
+};
 use store_conformance::{NOW, secs, timer};
 use store_postgres::{PostgresStore, statements};
 
@@ -300,9 +302,15 @@ async fn a_period_of_few_is_found_where_the_planner_expects_many() {
     let url = throwaway::postgres().create_database();
     let store = many_and_newer(&url).await;
     throwaway::postgres().query(&url, "DELETE FROM definition WHERE execute_at > 1010 * 1000000 OR created_at > 30900");
-    let query = ListQuery { filter: due_later(), limit: 20, with_total: true, budget: Duration::ZERO, ..ListQuery::default() };
+    let query = ListQuery {
+        filter: due_later(),
+        limit: 20,
+        total_within: Some(Duration::ZERO),
+        budget: Duration::ZERO,
+        ..ListQuery::default()
+    };
     let page = store.list(&query).await.unwrap();
-    assert_eq!((page.count(), page.complete, page.total), (10, true, Some(10)));
+    assert_eq!((page.count(), page.complete, page.total), (10, true, Some(Count::exactly(10))));
 }
 
 /// On every page, and where only some of the group match.
@@ -317,10 +325,10 @@ async fn a_page_of_a_group_says_how_many_of_it_match() {
     let pending = Filter { status: vec![Status::Pending], ..group.clone() };
     let soon = Filter { due: Period { from: None, to: Some(NOW.saturating_add(secs(6))) }, ..group.clone() };
     for (filter, total) in [(group, 10), (pending, 10), (soon, 6)] {
-        let mut query = ListQuery { filter, limit: 4, with_total: true, ..ListQuery::default() };
+        let mut query = ListQuery { filter, limit: 4, total_within: Some(Duration::ZERO), ..ListQuery::default() };
         loop {
             let page = store.list(&query).await.unwrap();
-            assert_eq!(page.total, Some(total), "{query:?}");
+            assert_eq!(page.total, Some(Count::exactly(total)), "{query:?}");
             query.after = page.next;
             if query.after.is_none() {
                 break;

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use domain::{Namespace, Status};
-use store::{COUNTED_MAX, Cursor, Filter, ListQuery};
+use store::{COUNTED_MAX, Cursor, Filter, ListQuery, Sort};
 
 use super::{FEW, Few, Finder, Pace, Search, Session, Source, by_likelihood, has_large_texts};
 use crate::{Call, Failure};
@@ -91,7 +91,7 @@ impl<F: Finder> Count<F> {
 
     /// Counts stretch by stretch until the end, or until the budget is used up.
     async fn walk(&self, session: &mut Session<F>) -> Result<Counted, Failure> {
-        let mut query = ListQuery { filter: self.filter.clone(), limit: u32::MAX, ..ListQuery::default() };
+        let mut query = self.query();
         self.finder.look_for_indexes(session, &query.filter.namespaces, query.sort).await?;
         let is_indexed = |namespace: &Namespace, sort| self.finder.is_indexed(namespace, sort);
         let (first, later) = Few::of(&query.filter, query.sort, is_indexed);
@@ -116,7 +116,7 @@ impl<F: Finder> Count<F> {
             all.looked_at += counted.looked_at;
             all.is_all = counted.is_all;
             query.after = last.or(query.after);
-            if all.is_all || !pace.next(counted.looked_at) {
+            if all.is_all || !pace.next(counted.looked_at, u64::MAX) {
                 return Ok(all);
             }
         }
@@ -152,14 +152,21 @@ impl<F: Finder> Count<F> {
         Ok((Counted { found: search.page.count() as u64, looked_at, is_all: search.is_over }, search.after))
     }
 
+    /// Along the time that is asked for: a walk along the other one meets few of the period.
+    fn query(&self) -> ListQuery {
+        let Filter { created, due, .. } = &self.filter;
+        let sort = if created.is_always() && !due.is_always() { Sort::ExecuteAt } else { Sort::CreatedAt };
+        ListQuery { filter: self.filter.clone(), sort, limit: u32::MAX, ..ListQuery::default() }
+    }
+
     /// How many timers a walk to the end would look at: those of the period and of the namespaces along which it goes.
     async fn walked_in_all(&self, session: &mut Session<F>) -> Result<u64, Failure> {
-        let query = ListQuery { filter: self.filter.clone(), ..ListQuery::default() };
+        let query = self.query();
         let namespaces = match Source::in_order(&query, 1, |namespace, sort| self.finder.is_indexed(namespace, sort)) {
             Source::OfNamespaces { namespaces, .. } => namespaces,
             _ => Vec::new(),
         };
-        self.finder.expected_definitions(session, &self.filter, &namespaces).await
+        self.finder.expected_definitions(session, &query, &namespaces).await
     }
 
     /// What the planner thinks of the whole.

@@ -33,14 +33,15 @@ impl Pace {
         self.stretches == 0
     }
 
-    /// Takes the length of the next stretch from how long the last one took. `false` when there is no time for one more.
-    pub fn next(&mut self, walked: u64) -> bool {
+    /// Takes the length of the next stretch from how long the last one took, and from how many timers are expected to be enough. `false`
+    /// when there is no time for one more.
+    pub fn next(&mut self, walked: u64, enough: u64) -> bool {
         let now = Instant::now();
         let took = now - self.since;
         let left = self.budget.saturating_sub(now - self.began);
         self.since = now;
         self.stretches += 1;
-        self.length = next_length(self.length, walked, took, left);
+        self.length = next_length(self.length, walked, took, left).min(with_reserve(enough));
         self.length > 0
     }
 }
@@ -52,6 +53,12 @@ fn next_length(length: u64, walked: u64, took: Duration, left: Duration) -> u64 
     let fit = u128::from(walked.max(1)) * left.as_nanos() * 3 / 4 / nanos;
     let fit = u64::try_from(fit).unwrap_or(u64::MAX).min(length * 8).min(STRETCH_MAX);
     if fit < STRETCH_MIN { 0 } else { fit }
+}
+
+/// A half more than expected, at least the shortest stretch: to come back for a few is dearer than to look at a few too many.
+const fn with_reserve(enough: u64) -> u64 {
+    let reserved = enough.saturating_add(enough / 2);
+    if reserved < STRETCH_MIN { STRETCH_MIN } else { reserved }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Which access paths a search takes.
 
-use domain::{Group, Namespace, Status, TimerId};
+use domain::{Group, Namespace, Status, TimerId, Timestamp};
 use rusqlite::{Connection, ToSql};
 use store::{Filter, ListQuery, Period, Sort};
 
@@ -67,6 +67,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether all of it is read before the first timer of a list is known.
+    pub fn is_sorted_anew(&self, sort: Sort) -> bool {
+        !self.paths.is_empty() && self.paths.iter().all(|path| path.is_sorted_anew(sort))
+    }
+
     /// The numbers that every transaction keeps tell how many timers lie on each access path.
     pub fn choose(connection: &Connection, query: &ListQuery) -> Result<Self, Failure> {
         let ListQuery { filter, sort, .. } = query;
@@ -97,12 +102,23 @@ fn in_order(connection: &Connection, filter: &Filter, sort: Sort) -> Result<Plan
         Sort::CreatedAt if is_merged(connection, &filter.namespaces)? => {
             let of_namespaces = Filter { namespaces: filter.namespaces.clone(), ..Filter::default() };
             let paths = filter.namespaces.iter().cloned().map(AccessPath::Namespace).collect();
-            return Ok(Plan { paths, size: tally::count(connection, &of_namespaces)? });
+            let size = tally::count(connection, &of_namespaces)?;
+            return Ok(Plan { paths, size: size.min(created_within(connection, &filter.created, size)?) });
         }
         Sort::CreatedAt => vec![AccessPath::Created],
         Sort::ExecuteAt => AccessPath::BY_TIME.into_iter().filter(|path| path.can_meet(&filter.status)).collect(),
     };
-    Ok(Plan { paths, size: all })
+    let size = match sort {
+        Sort::CreatedAt => created_within(connection, &filter.created, all)?,
+        Sort::ExecuteAt => few_due_within(connection, &filter.due)?.unwrap_or(all),
+    };
+    Ok(Plan { paths, size })
+}
+
+/// The order in which a walk to the end looks at least: in that of due times where few of these are asked for.
+pub fn shortest_order(connection: &Connection, filter: &Filter) -> Result<Sort, Failure> {
+    let is_by_due_time = filter.created.is_always() && few_due_within(connection, &filter.due)?.is_some();
+    Ok(if is_by_due_time { Sort::ExecuteAt } else { Sort::CreatedAt })
 }
 
 fn is_merged(connection: &Connection, namespaces: &[Namespace]) -> Result<bool, Failure> {
@@ -123,11 +139,11 @@ fn few(connection: &Connection, filter: &Filter, sort: Sort) -> Result<Option<Pl
         plans.push(Some(Plan { paths, size: tally::count(connection, &of_namespaces)? }));
     }
     if sort == Sort::ExecuteAt && !filter.created.is_always() {
-        plans.push(Some(Plan { paths: vec![AccessPath::Created], size: created_within(connection, &filter.created)? }));
+        plans.push(Some(Plan { paths: vec![AccessPath::Created], size: created_up_to_few(connection, &filter.created)? }));
     }
     if sort == Sort::CreatedAt && !filter.due.is_always() {
         let paths = AccessPath::BY_TIME.into_iter().filter(|path| path.can_meet(&filter.status)).collect();
-        plans.push(Some(Plan { paths, size: due_within(connection, &filter.due)? }));
+        plans.extend(few_due_within(connection, &filter.due)?.map(|size| Some(Plan { paths, size })));
     }
     Ok(plans.into_iter().flatten().filter(|plan| plan.size <= FEW).min_by_key(|plan| plan.size))
 }
@@ -167,31 +183,57 @@ fn of_group(connection: &Connection, filter: &Filter) -> Result<Option<Plan>, Fa
     Ok(Some(plan))
 }
 
+/// How many timers were created in a period, out of so many: counted if they are few; otherwise they are taken to have come evenly.
+fn created_within(connection: &Connection, period: &Period, all: u64) -> Result<u64, Failure> {
+    if period.is_always() {
+        return Ok(all);
+    }
+    let counted = created_up_to_few(connection, period)?;
+    if counted <= FEW {
+        return Ok(counted);
+    }
+    let span = "SELECT (SELECT min(created_at) FROM definition) AS first, (SELECT max(created_at) FROM definition) AS last";
+    let (first, last): (i64, i64) =
+        connection.prepare_cached(span)?.query_row([], |row| Ok((row.get("first")?, row.get("last")?)))?;
+    let (from, to) = bounds(period);
+    let within = to.min(last).saturating_sub(from.max(first)).max(0);
+    let evenly = u128::from(all) * u128::from(within.unsigned_abs()) / u128::from((last - first).unsigned_abs().max(1));
+    Ok(u64::try_from(evenly).unwrap_or(all).min(all))
+}
+
 /// How many timers were created in a period; counted up to one more than few.
-fn created_within(connection: &Connection, period: &Period) -> Result<u64, Failure> {
+fn created_up_to_few(connection: &Connection, period: &Period) -> Result<u64, Failure> {
     up_to_few(connection, "definition INDEXED BY definition_created WHERE created_at >= ?1 AND created_at < ?2", period)
 }
 
-/// The same for `execute_at`, in whole minutes.
-fn due_within(connection: &Connection, period: &Period) -> Result<u64, Failure> {
+/// How many timers are due in a period by their `execute_at`; `None` where that is always, or where they are not few.
+fn few_due_within(connection: &Connection, period: &Period) -> Result<Option<u64>, Failure> {
+    if period.is_always() {
+        return Ok(None);
+    }
+    let minutes = "minute >= ?1 / 60000000 - 1 AND minute <= ?2 / 60000000";
+    let exactly = "execute_at >= ?1 AND execute_at < ?2";
     let mut count = 0;
     for rows in [
-        "due WHERE shard = 0 AND minute >= ?1 / 60000000 - 1 AND minute <= ?2 / 60000000",
-        "due INDEXED BY due_moved WHERE execute_at >= ?1 AND execute_at < ?2",
-        "outcome WHERE minute >= ?1 / 60000000 - 1 AND minute <= ?2 / 60000000",
-        "paused WHERE minute >= ?1 / 60000000 - 1 AND minute <= ?2 / 60000000",
+        format!("due WHERE shard = 0 AND {minutes} AND execute_at IS NULL AND at >= ?1 AND at < ?2"),
+        format!("due INDEXED BY due_moved WHERE {exactly}"),
+        format!("outcome WHERE {minutes} AND {exactly}"),
+        format!("paused WHERE {minutes} AND {exactly}"),
     ] {
-        count += up_to_few(connection, rows, period)?;
+        count += up_to_few(connection, &rows, period)?;
     }
-    Ok(count)
+    Ok((count <= FEW).then_some(count))
 }
 
 fn up_to_few(connection: &Connection, rows: &str, period: &Period) -> Result<u64, Failure> {
-    let from = period.from.map_or(i64::MIN / 2, domain::Timestamp::as_micros);
-    let to = period.to.map_or(i64::MAX, domain::Timestamp::as_micros);
+    let (from, to) = bounds(period);
     let one_more = FEW as i64 + 1;
     let mut statement = connection.prepare_cached(&format!("SELECT count(*) AS timers FROM (SELECT 1 FROM {rows} LIMIT ?3)"))?;
     let parameters: [&dyn ToSql; 3] = [&from, &to, &one_more];
     let count: i64 = statement.query_row(parameters, |row| row.get("timers"))?;
     Ok(count.unsigned_abs())
+}
+
+fn bounds(period: &Period) -> (i64, i64) {
+    (period.from.map_or(i64::MIN / 2, Timestamp::as_micros), period.to.map_or(i64::MAX, Timestamp::as_micros))
 }

@@ -1,13 +1,15 @@
 //! No statement may walk through a whole table once it is large: SQLite says how it would run each of them.
 
-use domain::{Namespace, Next, Shard, Span, Status};
+use std::time::Duration;
+
+use domain::{Group, Namespace, Next, Shard, Span, Status, Timer, Timestamp};
 use rusqlite::StatementStatus;
-use store::{Cursor, DueStore, Filter, ListQuery, Order, Period, ShardCursor, Sort, TimerStore};
+use store::{Count, Cursor, DueStore, Filter, ListQuery, Order, Period, ShardCursor, Sort, TimerStore};
 use store_conformance::{NOW, timer};
 
 use super::{LATER, Place, claim, create, numbered, own};
 use crate::{
-    attempts, bulk, change, claim as claims, due, ownership, purge, rows,
+    SqliteStore, attempts, bulk, change, claim as claims, due, ownership, purge, rows,
     search::{AccessPath, LOOK_AT, Plan, statement},
     settle, statements, stats, tally,
 };
@@ -200,17 +202,62 @@ async fn what_is_sorted_is_found_by_an_index() {
     }
 }
 
-#[tokio::test]
-async fn a_search_takes_the_access_path_on_which_least_lies_in_between() {
+/// Thirty thousand timers, one created and due each second; a tenth is in a namespace of its own.
+async fn spread() -> (Place, SqliteStore, Vec<Timer>) {
     let place = Place::new();
     let store = place.open();
-    // A tenth is in a namespace of its own, and one of a thousand was canceled.
     let many = |n: u64| {
         let namespace = if n.is_multiple_of(10) { "tenant" } else { "default" };
-        let at = NOW.saturating_add(Span::from_secs(u32::try_from(n).unwrap()));
-        timer("http://a.example/").numbered(n).namespace(namespace).due_at(at).created_at(at).build()
+        let at = seconds_later(u32::try_from(n).unwrap());
+        timer("http://a.example/").numbered(n).group("g").namespace(namespace).due_at(at).created_at(at).build()
     };
     let timers = create(&store, (0..30_000).map(many).collect()).await;
+    (place, store, timers)
+}
+
+const fn seconds_later(seconds: u32) -> Timestamp {
+    NOW.saturating_add(Span::from_secs(seconds))
+}
+
+/// Without the time to look at more than a few hundred of them.
+#[tokio::test]
+async fn the_timers_of_a_period_are_estimated_by_its_length() {
+    let (_place, store, _) = spread().await;
+    let period = |to| Period { from: Some(NOW), to: Some(seconds_later(to)) };
+    let tenant = vec![Namespace::parse("tenant").unwrap()];
+    for (filter, truth) in [
+        (Filter { created: period(900), ..Filter::default() }, 900),
+        (Filter { created: period(24_000), ..Filter::default() }, 24_000),
+        (Filter { created: period(24_000), namespaces: tenant, ..Filter::default() }, 2_400),
+        (Filter { due: period(900), ..Filter::default() }, 900),
+        (Filter { due: period(900), created: period(24_000), ..Filter::default() }, 900),
+    ] {
+        let count = store.count(&filter, Duration::ZERO).await.unwrap();
+        assert!(count.is_estimate && count.timers.abs_diff(truth) <= truth / 8, "{filter:?}: {count:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_what_was_sorted_says_how_many_match() {
+    let (_place, store, _) = spread().await;
+    let due = Period { from: Some(NOW), to: Some(seconds_later(300)) };
+    let groups = Filter {
+        namespaces: vec![Namespace::parse("tenant").unwrap()],
+        group: Some(Group::parse("g").unwrap()),
+        ..Filter::default()
+    };
+    for (filter, total) in [(Filter { due, ..Filter::default() }, 300), (Filter { due, ..groups.clone() }, 30), (groups, 3_000)] {
+        let mut query = ListQuery { filter, limit: 10, total_within: Some(Duration::from_secs(60)), ..ListQuery::default() };
+        assert_eq!(store.list(&query).await.unwrap().total, Some(Count::exactly(total)), "{query:?}");
+        query.total_within = Some(Duration::ZERO);
+        let hurried = store.list(&query).await.unwrap().total.unwrap();
+        assert!(hurried.timers.abs_diff(total) <= total / 8, "{hurried:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_search_takes_the_access_path_on_which_least_lies_in_between() {
+    let (place, store, timers) = spread().await;
     let canceled: Vec<_> = timers.iter().step_by(1_000).map(|timer| timer.id()).collect();
     store.cancel_all(&canceled, NOW).await.unwrap();
     let shell = place.shell();
