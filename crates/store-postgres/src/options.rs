@@ -70,10 +70,12 @@ fn parse_url(url: &str) -> Result<PgConnectOptions, OpenError> {
 }
 
 /// Holds in every session, whichever call uses it.
-const EVERY_SESSION: [(&str, &str); 9] = [
+const EVERY_SESSION: [(&str, &str); 10] = [
     // The statements count on seeing what other sessions have committed meanwhile.
     ("default_transaction_isolation", "read committed"),
     ("jit", "off"),
+    // A page of 250 timers is too little for several processes: to start them takes longer, and each reads ahead.
+    ("max_parallel_workers_per_gather", "0"),
     ("client_min_messages", "warning"),
     ("lock_timeout", "3s"),
     ("idle_in_transaction_session_timeout", "10s"),
