@@ -35,7 +35,7 @@ import time
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Of several versions the last ones when this was written; another one is another measurement.
+# The latest versions at the time of writing; another version is another measurement.
 PACKAGES = {"pg-boss": "10.4.2", "graphile-worker": "0.17.3"}
 DATABASE = "space"
 USER = "bench"

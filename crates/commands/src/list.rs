@@ -23,7 +23,7 @@ impl Commands {
         let page = self.find(query.clone()).await?;
         let is_first = query.after.is_none() && query.offset == 0;
         let total = match page.total {
-            _ if is_first && page.next.is_none() => Count::exactly(page.timers.len() as u64),
+            _ if is_first && page.next.is_none() => Count::exactly(page.count() as u64),
             Some(total) => total,
             None => self.count_matching(query.filter.clone(), TOTAL_BUDGET).await?,
         };

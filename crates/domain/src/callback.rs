@@ -208,7 +208,7 @@ impl Callback {
     }
 
     /// Reads what [`Callback::to_stored`] wrote when the timer was stored, or an earlier version, which left nothing out. What is expensive
-    /// to check was checked then.
+    /// to check was checked then, the payload among it: one that was damaged in the store is sent as it is.
     pub fn from_stored(text: &str) -> Result<Self, Invalid> {
         Self::read(text, Trust::Stored)
     }

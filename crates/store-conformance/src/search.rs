@@ -162,6 +162,7 @@ pub async fn a_page_says_how_many_match_or_leaves_that_to_another_search(fixture
             let wanted = expected(&timers, &filter, sort, order).len() as u64;
             let mut query =
                 ListQuery { filter: filter.clone(), sort, order, limit: 4, total_within: Some(TIMEOUT), ..ListQuery::default() };
+            query.offset = 1;
             query.budget = TIMEOUT;
             loop {
                 let page = stage.store.list(&query).await.unwrap();
@@ -170,7 +171,7 @@ pub async fn a_page_says_how_many_match_or_leaves_that_to_another_search(fixture
                     "{filter:?} {sort:?} {order:?} {:?} {wanted}",
                     page.total
                 );
-                query.after = page.next;
+                query = ListQuery { after: page.next, offset: 0, ..query };
                 if query.after.is_none() {
                     break;
                 }

@@ -64,7 +64,7 @@ impl store_sql::Finder for Finder {
         if filter.namespaces.is_empty() {
             return Ok(all);
         }
-        Ok(all.min(expected_of_namespaces(session, &filter.namespaces).await?))
+        Ok(all.min(expected_of_namespaces(session, &filter.namespaces, "").await?))
     }
 
     async fn expected_definitions(
@@ -73,16 +73,17 @@ impl store_sql::Finder for Finder {
         query: &ListQuery,
         namespaces: &[Namespace],
     ) -> Result<u64, Failure> {
-        if !namespaces.is_empty() {
-            return expected_of_namespaces(session, namespaces).await;
-        }
         let (time, period) = match query.sort {
             Sort::CreatedAt => ("created_at", query.filter.created),
             Sort::ExecuteAt => ("execute_at", query.filter.due),
         };
-        let from = period.from.map_or_else(String::new, |from| format!(" AND {time} >= {}", from.as_micros()));
-        let to = period.to.map_or_else(String::new, |to| format!(" AND {time} < {}", to.as_micros()));
-        expected(session, &format!("definition t WHERE TRUE{from}{to}")).await
+        let from = period.from.map_or_else(String::new, |from| format!(" AND t.{time} >= {}", from.as_micros()));
+        let to = period.to.map_or_else(String::new, |to| format!(" AND t.{time} < {}", to.as_micros()));
+        let within = format!("{from}{to}");
+        if namespaces.is_empty() {
+            return expected(session, &format!("definition t WHERE TRUE{within}")).await;
+        }
+        expected_of_namespaces(session, namespaces, &within).await
     }
 }
 
@@ -93,9 +94,10 @@ async fn expected(session: &mut Session, rows: &str) -> Result<u64, Failure> {
     Ok(plan.first().map_or(0, rows_of_plan))
 }
 
-async fn expected_of_namespaces(session: &mut Session, namespaces: &[Namespace]) -> Result<u64, Failure> {
+/// The same of the timers of these namespaces, within a period.
+async fn expected_of_namespaces(session: &mut Session, namespaces: &[Namespace], within: &str) -> Result<u64, Failure> {
     let marks = vec!["?"; namespaces.len()].join(", ");
-    let text = format!("EXPLAIN SELECT 1 FROM definition t WHERE t.namespace IN ({marks})");
+    let text = format!("EXPLAIN SELECT 1 FROM definition t WHERE t.namespace IN ({marks}){within}");
     let mut query = sqlx::query(AssertSqlSafe(text));
     for namespace in namespaces {
         query = query.bind(namespace.as_str().as_bytes());

@@ -74,7 +74,8 @@ const EVERY_SESSION: [(&str, &str); 10] = [
     // The statements count on seeing what other sessions have committed meanwhile.
     ("default_transaction_isolation", "read committed"),
     ("jit", "off"),
-    // A page of 250 timers is too little for several processes: to start them takes longer, and each reads ahead.
+    // A page of 250 timers is too little for several processes: to start them takes longer, and each reads ahead. What is large, statistics
+    // and counts, has a budget, and leaves the other processors to those who wait for less.
     ("max_parallel_workers_per_gather", "0"),
     ("client_min_messages", "warning"),
     ("lock_timeout", "3s"),

@@ -10,6 +10,8 @@
 //! Rows of other tables are asked for one by one, in subqueries that answer one value: a join would be planned by how many are
 //! thought to match.
 
+use std::collections::BTreeSet;
+
 use domain::{ADDRESS_BYTES, MetadataPath, Namespace, Status, TimerId, Timestamp};
 use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow, types::Uuid};
 use store::{Cursor, Filter, ListQuery, Sort};
@@ -336,8 +338,9 @@ fn rows_of(few: &Few, columns: &str, shards: u16, most: u64, parameters: &mut Pa
             let of_each = |namespace: &Namespace| {
                 format!("(SELECT {columns} FROM definition f WHERE {} LIMIT {most})", named(namespace, parameters))
             };
-            let of_each: Vec<_> = namespaces.iter().map(of_each).collect();
-            format!("SELECT DISTINCT * FROM ({}) AS w", of_each.join(" UNION ALL "))
+            // Each once.
+            let of_each: Vec<_> = namespaces.iter().collect::<BTreeSet<_>>().into_iter().map(of_each).collect();
+            format!("SELECT * FROM ({}) AS w", of_each.join(" UNION ALL "))
         }
         Few::Due(period) => {
             let minutes = within_minutes(*period, parameters);

@@ -11,6 +11,7 @@ mod nudges;
 mod outages;
 mod plans;
 mod proxy;
+mod searches;
 mod setup;
 mod slow_wires;
 mod upgrade;

@@ -91,8 +91,7 @@ impl<F: Finder> Count<F> {
 
     /// Counts stretch by stretch until the end, or until the budget is used up.
     async fn walk(&self, session: &mut Session<F>) -> Result<Counted, Failure> {
-        let mut query = self.query();
-        self.finder.look_for_indexes(session, &query.filter.namespaces, query.sort).await?;
+        let mut query = self.query(session).await?;
         let is_indexed = |namespace: &Namespace, sort| self.finder.is_indexed(namespace, sort);
         let (first, later) = Few::of(&query.filter, query.sort, is_indexed);
         let is_worth =
@@ -100,6 +99,11 @@ impl<F: Finder> Count<F> {
         let (mut first, unlikely) = by_likelihood(&self.finder, session, first).await?;
         if self.budget >= FEW_TIME {
             first.extend(unlikely);
+        }
+        if query.sort == Sort::ExecuteAt {
+            let due = Few::Due(query.filter.due);
+            let expected = self.finder.expected_few(session, &due).await?;
+            first.extend(expected.is_none_or(|expected| expected <= COUNTED_FIRST).then_some(due));
         }
         for few in first.into_iter().chain(later.into_iter().filter(|_| is_worth)) {
             let counted = self.step(session, &Source::Few(few), &query).await?.0;
@@ -152,16 +156,26 @@ impl<F: Finder> Count<F> {
         Ok((Counted { found: search.page.count() as u64, looked_at, is_all: search.is_over }, search.after))
     }
 
-    /// Along the time that is asked for: a walk along the other one meets few of the period.
-    fn query(&self) -> ListQuery {
-        let Filter { created, due, .. } = &self.filter;
-        let sort = if created.is_always() && !due.is_always() { Sort::ExecuteAt } else { Sort::CreatedAt };
-        ListQuery { filter: self.filter.clone(), sort, limit: u32::MAX, ..ListQuery::default() }
+    /// Along the time that is asked for, where an index has it: a walk along the other one meets few of the period.
+    async fn query(&self, session: &mut Session<F>) -> Result<ListQuery, Failure> {
+        let Filter { created, due, namespaces, .. } = &self.filter;
+        let mut query = ListQuery { filter: self.filter.clone(), limit: u32::MAX, ..ListQuery::default() };
+        if created.is_always() && !due.is_always() {
+            query.sort = Sort::ExecuteAt;
+            self.finder.look_for_indexes(session, namespaces, query.sort).await?;
+            let source = Source::in_order(&query, 1, |namespace, sort| self.finder.is_indexed(namespace, sort));
+            if namespaces.is_empty() || matches!(source, Source::OfNamespaces { .. }) {
+                return Ok(query);
+            }
+            query.sort = Sort::CreatedAt;
+        }
+        self.finder.look_for_indexes(session, namespaces, query.sort).await?;
+        Ok(query)
     }
 
     /// How many timers a walk to the end would look at: those of the period and of the namespaces along which it goes.
     async fn walked_in_all(&self, session: &mut Session<F>) -> Result<u64, Failure> {
-        let query = self.query();
+        let query = self.query(session).await?;
         let namespaces = match Source::in_order(&query, 1, |namespace, sort| self.finder.is_indexed(namespace, sort)) {
             Source::OfNamespaces { namespaces, .. } => namespaces,
             _ => Vec::new(),

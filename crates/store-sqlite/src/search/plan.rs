@@ -183,30 +183,36 @@ fn of_group(connection: &Connection, filter: &Filter) -> Result<Option<Plan>, Fa
     Ok(Some(plan))
 }
 
-/// How many timers were created in a period, out of so many: counted if they are few; otherwise they are taken to have come evenly.
+/// How many timers were created in a period, out of so many. Where they are not few, that is estimated by their row numbers, which are given
+/// in the order of creation.
 fn created_within(connection: &Connection, period: &Period, all: u64) -> Result<u64, Failure> {
     if period.is_always() {
         return Ok(all);
     }
-    let counted = created_up_to_few(connection, period)?;
-    if counted <= FEW {
-        return Ok(counted);
+    let few = created_up_to_few(connection, period)?;
+    if few <= FEW {
+        return Ok(few);
     }
-    let span = "SELECT (SELECT min(created_at) FROM definition) AS first, (SELECT max(created_at) FROM definition) AS last";
-    let (first, last): (i64, i64) =
-        connection.prepare_cached(span)?.query_row([], |row| Ok((row.get("first")?, row.get("last")?)))?;
+    let rows = "
+        SELECT
+            (SELECT rowid FROM definition WHERE created_at >= ?1 ORDER BY created_at LIMIT 1) AS first,
+            (SELECT rowid FROM definition WHERE created_at < ?2 ORDER BY created_at DESC LIMIT 1) AS last,
+            (SELECT max(rowid) - min(rowid) + 1 FROM definition) AS whole";
     let (from, to) = bounds(period);
-    let within = to.min(last).saturating_sub(from.max(first)).max(0);
-    let evenly = u128::from(all) * u128::from(within.unsigned_abs()) / u128::from((last - first).unsigned_abs().max(1));
-    Ok(u64::try_from(evenly).unwrap_or(all).min(all))
+    let (first, last, whole): (i64, i64, i64) = connection
+        .prepare_cached(rows)?
+        .query_row([from, to], |row| Ok((row.get("first")?, row.get("last")?, row.get("whole")?)))?;
+    let share = u128::from(all) * u128::from(last.abs_diff(first) + 1) / u128::from(whole.unsigned_abs().max(1));
+    Ok(u64::try_from(share).unwrap_or(all).max(few).min(all))
 }
 
 /// How many timers were created in a period; counted up to one more than few.
 fn created_up_to_few(connection: &Connection, period: &Period) -> Result<u64, Failure> {
-    up_to_few(connection, "definition INDEXED BY definition_created WHERE created_at >= ?1 AND created_at < ?2", period)
+    let rows = "definition INDEXED BY definition_created WHERE created_at >= ?1 AND created_at < ?2";
+    up_to_few(connection, rows, "TRUE", period).map(|timers| timers.unwrap_or(FEW + 1))
 }
 
-/// How many timers are due in a period by their `execute_at`; `None` where that is always, or where they are not few.
+/// How many timers are due in a period by their `execute_at`; `None` where that is always, or where more than a few have to be looked at.
 fn few_due_within(connection: &Connection, period: &Period) -> Result<Option<u64>, Failure> {
     if period.is_always() {
         return Ok(None);
@@ -214,24 +220,28 @@ fn few_due_within(connection: &Connection, period: &Period) -> Result<Option<u64
     let minutes = "minute >= ?1 / 60000000 - 1 AND minute <= ?2 / 60000000";
     let exactly = "execute_at >= ?1 AND execute_at < ?2";
     let mut count = 0;
-    for rows in [
-        format!("due WHERE shard = 0 AND {minutes} AND execute_at IS NULL AND at >= ?1 AND at < ?2"),
-        format!("due INDEXED BY due_moved WHERE {exactly}"),
-        format!("outcome WHERE {minutes} AND {exactly}"),
-        format!("paused WHERE {minutes} AND {exactly}"),
+    for (rows, fits) in [
+        (format!("due WHERE shard = 0 AND {minutes}"), "execute_at IS NULL AND at >= ?1 AND at < ?2"),
+        (format!("due INDEXED BY due_moved WHERE {exactly}"), "TRUE"),
+        (format!("outcome WHERE {minutes}"), exactly),
+        (format!("paused WHERE {minutes}"), exactly),
     ] {
-        count += up_to_few(connection, &rows, period)?;
+        let Some(timers) = up_to_few(connection, &rows, fits, period)? else { return Ok(None) };
+        count += timers;
     }
     Ok((count <= FEW).then_some(count))
 }
 
-fn up_to_few(connection: &Connection, rows: &str, period: &Period) -> Result<u64, Failure> {
+/// How many of these rows fit; `None` where they are not few.
+fn up_to_few(connection: &Connection, rows: &str, fits: &str, period: &Period) -> Result<Option<u64>, Failure> {
     let (from, to) = bounds(period);
     let one_more = FEW as i64 + 1;
-    let mut statement = connection.prepare_cached(&format!("SELECT count(*) AS timers FROM (SELECT 1 FROM {rows} LIMIT ?3)"))?;
+    let text =
+        format!("SELECT count(*) AS read, coalesce(sum(fits), 0) AS timers FROM (SELECT {fits} AS fits FROM {rows} LIMIT ?3)");
+    let mut statement = connection.prepare_cached(&text)?;
     let parameters: [&dyn ToSql; 3] = [&from, &to, &one_more];
-    let count: i64 = statement.query_row(parameters, |row| row.get("timers"))?;
-    Ok(count.unsigned_abs())
+    let (read, timers): (i64, i64) = statement.query_row(parameters, |row| Ok((row.get("read")?, row.get("timers")?)))?;
+    Ok((read < one_more).then_some(timers.unsigned_abs()))
 }
 
 fn bounds(period: &Period) -> (i64, i64) {

@@ -114,14 +114,21 @@ impl Conditions {
     }
 
     fn within(&mut self, time: &str, period: &Period) {
-        if let Some(from) = period.from {
-            let from = self.bind(from.as_micros());
-            self.add(format!("{time} >= {from}"));
-        }
-        if let Some(to) = period.to {
-            let to = self.bind(to.as_micros());
-            self.add(format!("{time} < {to}"));
-        }
+        let bounds = self.bounds(time, period);
+        self.texts.extend(bounds);
+    }
+
+    /// The conditions of a period.
+    fn bounds(&mut self, time: &str, period: &Period) -> Vec<String> {
+        let from = period.from.map(|from| format!("{time} >= {}", self.bind(from.as_micros())));
+        let to = period.to.map(|to| format!("{time} < {}", self.bind(to.as_micros())));
+        from.into_iter().chain(to).collect()
+    }
+
+    /// Whether a definition is due in the period that is asked for, which is told here without the detour by its id.
+    fn is_due(&mut self, period: &Period) -> String {
+        let bounds = self.bounds("d.execute_at", period);
+        if bounds.is_empty() { "1".to_owned() } else { bounds.join(" AND ") }
     }
 
     /// The same for the minute by which a table is clustered.
@@ -205,19 +212,19 @@ fn source(path: &AccessPath, filter: &Filter, sort: Sort, conditions: &mut Condi
         }
         AccessPath::Created => {
             conditions.within("d.created_at", &filter.created);
-            plain("definition d INDEXED BY definition_created")
+            Source { may_fit: conditions.is_due(&filter.due), ..plain("definition d INDEXED BY definition_created") }
         }
         AccessPath::Namespace(namespace) if namespace.as_str() == Namespace::DEFAULT => {
             conditions.add("d.namespace = 'default'");
             conditions.within("d.created_at", &filter.created);
-            plain("definition d INDEXED BY definition_default")
+            Source { may_fit: conditions.is_due(&filter.due), ..plain("definition d INDEXED BY definition_default") }
         }
         AccessPath::Namespace(namespace) => {
             let bound = conditions.bind(namespace.as_str().to_owned());
             // The index leaves the default namespace out, and is used only where the condition says so as well.
             conditions.add(format!("d.namespace = {bound} AND d.namespace <> 'default'"));
             conditions.within("d.created_at", &filter.created);
-            plain("definition d INDEXED BY definition_namespace")
+            Source { may_fit: conditions.is_due(&filter.due), ..plain("definition d INDEXED BY definition_namespace") }
         }
         AccessPath::Group(namespace, group) => {
             let namespace = conditions.bind(namespace.as_str().to_owned());

@@ -221,19 +221,25 @@ const fn seconds_later(seconds: u32) -> Timestamp {
 
 /// Without the time to look at more than a few hundred of them.
 #[tokio::test]
-async fn the_timers_of_a_period_are_estimated_by_its_length() {
+async fn the_timers_of_a_period_are_estimated() {
     let (_place, store, _) = spread().await;
     let period = |to| Period { from: Some(NOW), to: Some(seconds_later(to)) };
     let tenant = vec![Namespace::parse("tenant").unwrap()];
+    // As many were created in one second as in all the hours before.
+    let burst =
+        |n: u64| timer("http://a.example/").numbered(n).due_at(seconds_later(90_000)).created_at(seconds_later(40_000)).build();
+    create(&store, (30_000..60_000).map(burst).collect()).await;
+    let last_second = Period { from: Some(seconds_later(40_000)), to: None };
     for (filter, truth) in [
         (Filter { created: period(900), ..Filter::default() }, 900),
         (Filter { created: period(24_000), ..Filter::default() }, 24_000),
-        (Filter { created: period(24_000), namespaces: tenant, ..Filter::default() }, 2_400),
+        (Filter { created: last_second, ..Filter::default() }, 30_000),
+        (Filter { created: period(900), namespaces: tenant, ..Filter::default() }, 90),
         (Filter { due: period(900), ..Filter::default() }, 900),
         (Filter { due: period(900), created: period(24_000), ..Filter::default() }, 900),
     ] {
         let count = store.count(&filter, Duration::ZERO).await.unwrap();
-        assert!(count.is_estimate && count.timers.abs_diff(truth) <= truth / 8, "{filter:?}: {count:?}");
+        assert!((count.is_estimate || truth < 100) && count.timers.abs_diff(truth) <= truth / 8, "{filter:?}: {count:?}");
     }
 }
 
