@@ -146,7 +146,7 @@ pub async fn every_condition_finds_what_matches_in_every_order(fixture: impl Fix
             let query =
                 ListQuery { filter: filter.clone(), sort, order, offset: 2, limit: 3, budget: TIMEOUT, ..ListQuery::default() };
             let page = stage.store.list(&query).await.unwrap();
-            assert_eq!(page.total, None, "nobody asked for it");
+            assert_eq!(page.total, None, "a total that was not asked for");
             let found: Vec<_> = page.timers.iter().map(|timer| timer.id).collect();
             assert_eq!(found, wanted.iter().copied().skip(2).take(3).collect::<Vec<_>>(), "{filter:?} {sort:?} {order:?}");
         }

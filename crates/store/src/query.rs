@@ -20,7 +20,7 @@ pub struct ListQuery {
     /// How many matching timers to pass over, counted from the cursor or the beginning.
     pub offset: u64,
     pub after: Option<Cursor>,
-    /// How much longer the search may take to say how many match, where it has read all that may match anyway. `None` where nobody asks.
+    /// How much longer the search may take to say how many match, where it has read all that may match anyway. `None` where it is not asked for.
     pub total_within: Option<Duration>,
     /// The time after which the search ends with what it has found. Some timers are looked at in any case, so that a client that
     /// goes on with the cursor comes to the end.
