@@ -162,7 +162,7 @@ pub async fn payloads_come_back_to_the_byte(fixture: impl Fixture) {
     }
 }
 
-/// Stores may leave a default out: nobody must be able to tell, and whoever sends the request again must be recognised.
+/// Stores may leave a default out: clients must not be able to tell, and a request that is sent again must be recognised.
 pub async fn callbacks_come_back_with_and_without_what_has_its_default(fixture: impl Fixture) {
     let stage = Stage::set(&fixture).await;
     let http = [

@@ -25,7 +25,7 @@ pub enum Work {
     Clear,
 }
 
-/// Work with whoever waits for its commit. Only claims have timers as their answer.
+/// Work, with the task that waits for its commit. Only claims have timers as their answer.
 type Asked = (Work, oneshot::Sender<Vec<Timer>>);
 
 #[derive(Debug, Clone)]
@@ -83,7 +83,7 @@ fn write(connection: &mut Connection, batch: Vec<Asked>) -> rusqlite::Result<()>
     }
     transaction.commit()?;
     for (done, timers) in answers {
-        // Whoever has gone does not wait.
+        // A task that has gone does not wait.
         let _ = done.send(timers);
     }
     Ok(())
