@@ -24,7 +24,11 @@ use self::{look_up::LookUp, stream::Merged};
 use crate::{failure::Failure, tally};
 
 #[cfg(test)]
-pub use self::{look_up::LOOK_AT, plan::AccessPath, stream::statement};
+pub use self::{
+    look_up::LOOK_AT,
+    plan::{AccessPath, ROWS_CREATED_WITHIN},
+    stream::statement,
+};
 
 /// The number of timers that are looked at between two looks at the clock.
 const LOOKED_AT_ONCE: u64 = 256;

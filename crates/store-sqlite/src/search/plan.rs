@@ -183,6 +183,14 @@ fn of_group(connection: &Connection, filter: &Filter) -> Result<Option<Plan>, Fa
     Ok(Some(plan))
 }
 
+/// The rows at both ends of a period, and how many there may be in all. Each is one step in an index: the two ends of a table in one SELECT
+/// would be a walk over all of it.
+pub const ROWS_CREATED_WITHIN: &str = "
+    SELECT
+        (SELECT rowid FROM definition WHERE created_at >= ?1 ORDER BY created_at LIMIT 1) AS first,
+        (SELECT rowid FROM definition WHERE created_at < ?2 ORDER BY created_at DESC LIMIT 1) AS last,
+        (SELECT max(rowid) FROM definition) - (SELECT min(rowid) FROM definition) + 1 AS whole";
+
 /// How many timers were created in a period, out of so many. Where they are not few, that is estimated by their row numbers, which are given
 /// in the order of creation.
 fn created_within(connection: &Connection, period: &Period, all: u64) -> Result<u64, Failure> {
@@ -193,15 +201,9 @@ fn created_within(connection: &Connection, period: &Period, all: u64) -> Result<
     if few <= FEW {
         return Ok(few);
     }
-    // Each of them is one step in an index; the two ends in one SELECT would be a walk over all.
-    let rows = "
-        SELECT
-            (SELECT rowid FROM definition WHERE created_at >= ?1 ORDER BY created_at LIMIT 1) AS first,
-            (SELECT rowid FROM definition WHERE created_at < ?2 ORDER BY created_at DESC LIMIT 1) AS last,
-            (SELECT max(rowid) FROM definition) - (SELECT min(rowid) FROM definition) + 1 AS whole";
     let (from, to) = bounds(period);
     let (first, last, whole): (i64, i64, i64) = connection
-        .prepare_cached(rows)?
+        .prepare_cached(ROWS_CREATED_WITHIN)?
         .query_row([from, to], |row| Ok((row.get("first")?, row.get("last")?, row.get("whole")?)))?;
     let share = u128::from(all) * u128::from(last.abs_diff(first) + 1) / u128::from(whole.unsigned_abs().max(1));
     Ok(u64::try_from(share).unwrap_or(all).max(few).min(all))

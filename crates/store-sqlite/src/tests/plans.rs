@@ -10,7 +10,7 @@ use store_conformance::{NOW, timer};
 use super::{LATER, Place, claim, create, numbered, own};
 use crate::{
     SqliteStore, attempts, bulk, change, claim as claims, due, ownership, purge, rows,
-    search::{AccessPath, LOOK_AT, Plan, statement},
+    search::{AccessPath, LOOK_AT, Plan, ROWS_CREATED_WITHIN, statement},
     settle, statements, stats, tally,
 };
 
@@ -217,6 +217,14 @@ async fn spread() -> (Place, SqliteStore, Vec<Timer>) {
 
 const fn seconds_later(seconds: u32) -> Timestamp {
     NOW.saturating_add(Span::from_secs(seconds))
+}
+
+#[tokio::test]
+async fn the_ends_of_a_period_are_found_without_a_walk() {
+    let (_place, shell) = filled().await;
+    let plan = plan(&shell, ROWS_CREATED_WITHIN);
+    assert_eq!(plan.iter().filter(|step| step.starts_with("SEARCH definition")).count(), 4, "{plan:#?}");
+    assert!(!plan.iter().any(|step| step.starts_with("SCAN definition")), "{plan:#?}");
 }
 
 /// Without the time to look at more than a few hundred of them.
