@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   few ──▶ all that a small index knows: ids, a rare status, a small namespace, a narrow period ──▶ sorted ──▶ the page
-//!    └─ there are more than a few, or the planner believes so of a frequent status
+//!    └─ there are more than a few, or the planner believes so
 //!         ▼
 //!   walk ──▶ the next few hundred in the list’s order ──▶ those that match ──▶ full? at the end? out of time? ──▶ the page
 //!                ▲                                                                  │
