@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// In order; a migration that was ever released is never changed.
-const MIGRATIONS: [(i32, &str); 12] = [
+const MIGRATIONS: [(i32, &str); 13] = [
     (1, sql!("../migrations/0001_timers.sql")),
     (2, sql!("../migrations/0002_attempts_and_keys.sql")),
     (3, sql!("../migrations/0003_nodes.sql")),
@@ -34,6 +34,7 @@ const MIGRATIONS: [(i32, &str); 12] = [
     (10, sql!("../migrations/0010_space.sql")),
     (11, sql!("../migrations/0011_late_creations.sql")),
     (12, sql!("../migrations/0012_recorded_changes.sql")),
+    (13, sql!("../migrations/0013_created_at.sql")),
 ];
 
 /// Held for this database alone; a name has at most 64 characters.

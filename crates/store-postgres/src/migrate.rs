@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// In order; a migration that was ever released is never changed.
-const MIGRATIONS: [(i32, &str); 12] = [
+const MIGRATIONS: [(i32, &str); 13] = [
     (1, include_str!("../migrations/0001_timers.sql")),
     (2, include_str!("../migrations/0002_attempts_and_keys.sql")),
     (3, include_str!("../migrations/0003_nodes.sql")),
@@ -30,6 +30,7 @@ const MIGRATIONS: [(i32, &str); 12] = [
     (10, include_str!("../migrations/0010_space.sql")),
     (11, include_str!("../migrations/0011_late_creations.sql")),
     (12, include_str!("../migrations/0012_recorded_changes.sql")),
+    (13, include_str!("../migrations/0013_created_at.sql")),
 ];
 
 /// Any number that no other program locks in this database.

@@ -250,10 +250,11 @@ impl<'connection> Canceling<'connection> {
                 row.get(column!(PENDING, "execute_at"))?,
                 row.get(column!(PENDING, "namespace"))?,
                 row.get(column!(PENDING, "last_error"))?,
+                row.get(column!(PENDING, "created_at"))?,
             ))
         };
         let found = self.pending.query_row(params![due_minute, id], row).optional()?;
-        let Some((attempt, execute_at, namespace, last_error)) = found else { return Ok(false) };
+        let Some((attempt, execute_at, namespace, last_error, created_at)) = found else { return Ok(false) };
         let (namespace, last_error): (Option<String>, Option<String>) = (namespace, last_error);
         let finished = Finished {
             due_minute,
@@ -265,6 +266,7 @@ impl<'connection> Canceling<'connection> {
             last_error: last_error.as_deref(),
             executed_at: None,
             finished_at: now,
+            created_at,
         };
         self.finish.run(&finished, &mut tally.journal)?;
         tally.turn(namespace.as_deref(), Status::Pending, Status::Canceled);
@@ -303,7 +305,7 @@ impl Write for Reopen {
         let namespace = namespace_column(timer.definition.namespace.as_str());
         let moved = (timer.execute_at != now).then_some(timer.execute_at.as_micros());
         connection.prepare_cached(DELETE_OUTCOME)?.execute(params![execute_minute, id])?;
-        let due = params![now.minute(), id, now.as_micros(), destination, moved, namespace];
+        let due = params![now.minute(), id, now.as_micros(), destination, moved, namespace, timer.created_at.as_micros()];
         connection.prepare_cached(INSERT_DUE)?.execute(due)?;
         tally.turn(namespace, timer.status, Status::Pending);
         tally.journal.ended(id, timer.updated_at, timer.status);

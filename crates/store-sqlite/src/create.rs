@@ -132,7 +132,15 @@ impl<'connection> Insert<'connection> {
             return Ok(false);
         }
         let namespace = namespace_column(definition.namespace.as_str());
-        self.due.execute(params![minute, id, new.execute_at.as_micros(), texts.destination, None::<i64>, namespace])?;
+        self.due.execute(params![
+            minute,
+            id,
+            new.execute_at.as_micros(),
+            texts.destination,
+            None::<i64>,
+            namespace,
+            new.created_at.as_micros(),
+        ])?;
         tally.add(namespace, Status::Pending);
         tally.journal.created(id, new.created_at);
         Ok(true)

@@ -26,6 +26,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0010_space.sql"),
     include_str!("../migrations/0011_late_creations.sql"),
     include_str!("../migrations/0012_recorded_changes.sql"),
+    include_str!("../migrations/0013_created_at.sql"),
 ];
 
 const KNOWN: i64 = MIGRATIONS.len() as i64;

@@ -20,7 +20,10 @@ use store::{Count, Cursor, Filter, ListQuery, Order, Page, Sort};
 use tokio::time::Instant;
 
 pub use self::plan::Plan;
-use self::{look_up::LookUp, stream::Merged};
+use self::{
+    look_up::LookUp,
+    stream::{Merged, Place},
+};
 use crate::{failure::Failure, tally};
 
 #[cfg(test)]
@@ -90,11 +93,15 @@ pub fn count(connection: &Connection, filter: &Filter, budget: Duration) -> Resu
         return tally::count(connection, filter).map(Count::exactly);
     }
     let snapshot = connection.unchecked_transaction()?;
-    let sort = plan::shortest_order(&snapshot, filter)?;
-    let query = ListQuery { filter: filter.clone(), sort, limit: u32::MAX, ..ListQuery::default() };
-    let plan = Plan::choose(&snapshot, &query)?;
+    let (plan, query) = Plan::to_count(&snapshot, filter)?;
     let mut walk = Walk::begin(&snapshot, &plan, &query, budget)?;
     walk.count_on(&plan, 0)
+}
+
+/// What a walk meets next.
+enum Met {
+    Place(Place),
+    OutOfTime,
 }
 
 /// What a step of a walk came to.
@@ -108,6 +115,8 @@ enum Step {
 struct Walk<'c> {
     streams: Merged<'c>,
     look_up: LookUp<'c>,
+    /// Whether the streams say of each timer whether it matches.
+    is_decided: bool,
     deadline: Instant,
     scanned: u64,
     /// The last timer that was looked at.
@@ -117,9 +126,13 @@ struct Walk<'c> {
 impl<'c> Walk<'c> {
     fn begin(snapshot: &'c Connection, plan: &Plan, query: &'c ListQuery, budget: Duration) -> Result<Self, Failure> {
         let wanted = u64::from(query.limit).saturating_add(query.offset).saturating_add(1);
+        let filter = &query.filter;
+        let of_definition = Filter { status: Vec::new(), namespaces: Vec::new(), error: None, ..filter.clone() };
+        let is_definition_decided = plan.paths.iter().all(|path| path.decides(&of_definition));
         Ok(Self {
             streams: Merged::new(snapshot, plan.paths.clone(), query, wanted),
-            look_up: LookUp::prepare(snapshot, &query.filter)?,
+            look_up: LookUp::prepare(snapshot, filter, is_definition_decided)?,
+            is_decided: plan.paths.iter().all(|path| path.decides(filter)),
             deadline: Instant::now() + budget,
             scanned: 0,
             last: None,
@@ -129,11 +142,10 @@ impl<'c> Walk<'c> {
     /// How many match, of which so many were found so far: counted to the end if there is time for it.
     fn count_on(&mut self, plan: &Plan, found: u64) -> Result<Count, Failure> {
         let mut counted = found;
-        while let Some(step) = self.step()? {
-            match step {
-                Step::Fits(_) => counted += 1,
-                Step::Passed => {}
-                Step::OutOfTime => {
+        while let Some(met) = self.meet()? {
+            match met {
+                Met::Place(place) => counted += u64::from(self.fits(&place)?),
+                Met::OutOfTime => {
                     let share = u128::from(counted) * u128::from(plan.size) / u128::from(self.scanned.max(1));
                     return Ok(Count::about(u64::try_from(share).unwrap_or(u64::MAX).max(counted)));
                 }
@@ -144,20 +156,32 @@ impl<'c> Walk<'c> {
 
     /// `None` when there is nothing left to look at.
     fn step(&mut self) -> Result<Option<Step>, Failure> {
+        Ok(match self.meet()? {
+            None => None,
+            Some(Met::OutOfTime) => Some(Step::OutOfTime),
+            Some(Met::Place(place)) if place.may_fit => Some(self.look_up.find(place.id)?.map_or(Step::Passed, Step::Fits)),
+            Some(Met::Place(_)) => Some(Step::Passed),
+        })
+    }
+
+    fn fits(&mut self, place: &Place) -> Result<bool, Failure> {
+        Ok(place.may_fit && (self.is_decided || self.look_up.find(place.id)?.is_some()))
+    }
+
+    fn meet(&mut self) -> Result<Option<Met>, Failure> {
         let is_time_to_look = self.scanned > 0 && self.scanned.is_multiple_of(LOOKED_AT_ONCE);
         if is_time_to_look && Instant::now() >= self.deadline && !self.streams.is_at_end()? {
-            return Ok(Some(Step::OutOfTime));
+            return Ok(Some(Met::OutOfTime));
         }
         let Some(place) = self.streams.next()? else { return Ok(None) };
         let here = Some(Cursor { at: place.at, id: place.id.timer() });
         // A status that is named twice is walked along twice.
         if here == self.last {
-            return Ok(Some(Step::Passed));
+            return Ok(Some(Met::Place(Place { may_fit: false, ..place })));
         }
         self.scanned += 1;
         self.last = here;
-        let found = if place.may_fit { self.look_up.find(place.id)? } else { None };
-        Ok(Some(found.map_or(Step::Passed, Step::Fits)))
+        Ok(Some(Met::Place(place)))
     }
 }
 

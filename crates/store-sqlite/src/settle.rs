@@ -94,9 +94,11 @@ impl<'connection> Statements<'connection> {
                 row.get(column!(CLAIMED, "attempt"))?,
                 row.get(column!(CLAIMED, "execute_at"))?,
                 row.get::<_, Option<String>>(column!(CLAIMED, "namespace"))?,
+                row.get(column!(CLAIMED, "created_at"))?,
             ))
         };
-        let Some((attempt, execute_at, namespace)) = self.claimed.query_row(key, row).optional()? else { return Ok(false) };
+        let found = self.claimed.query_row(key, row).optional()?;
+        let Some((attempt, execute_at, namespace, created_at)) = found else { return Ok(false) };
         let execute_at = Timestamp::from_micros(execute_at);
         let finished = |status, attempt, last_error, at| Finished {
             due_minute: minute,
@@ -108,6 +110,7 @@ impl<'connection> Statements<'connection> {
             last_error,
             executed_at: Some(at),
             finished_at: at,
+            created_at,
         };
         let status = match &settlement.next {
             Next::Completed { at } => {
@@ -161,6 +164,8 @@ pub struct Finished<'a> {
     pub last_error: Option<&'a str>,
     pub executed_at: Option<Timestamp>,
     pub finished_at: Timestamp,
+    /// As the row in `due` has it.
+    pub created_at: Option<i64>,
 }
 
 /// The statements that take a timer from `due` to `outcome`.
@@ -188,6 +193,7 @@ impl<'connection> Finish<'connection> {
             finished.last_error,
             finished.executed_at.map(Timestamp::as_micros),
             finished.finished_at.as_micros(),
+            finished.created_at,
         ])?;
         self.delete_due.execute(params![finished.due_minute, finished.id])?;
         journal.finished(finished.id, finished.finished_at, finished.status);

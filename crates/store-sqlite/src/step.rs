@@ -29,6 +29,7 @@ pub struct Found {
     pub standing: store::Standing,
     namespace: String,
     execute_at: i64,
+    created_at: i64,
     due_minute: i64,
     attempt: i64,
     last_error: Option<String>,
@@ -97,6 +98,7 @@ impl Found {
             },
             namespace: row.get(column!(STANDING_BY_ID, "namespace"))?,
             execute_at,
+            created_at: row.get(column!(STANDING_BY_ID, "created_at"))?,
             due_minute: row.get(column!(STANDING_BY_ID, "due_minute"))?,
             attempt,
             last_error,
@@ -162,6 +164,7 @@ impl Found {
             error.or(self.last_error.as_deref()),
             None::<i64>,
             now.as_micros(),
+            self.created_at,
         ])?;
         if self.is_paused() {
             connection.prepare_cached(DELETE_PAUSED)?.execute(params![minute, id])?;
@@ -246,7 +249,7 @@ impl Found {
         let namespace = namespace_column(&self.namespace);
         let moved = (self.execute_at != at.as_micros()).then_some(self.execute_at);
         connection.prepare_cached(DELETE_OUTCOME)?.execute(params![self.execute_minute(), id])?;
-        let due = params![at.minute(), id, at.as_micros(), to_column(destination), moved, namespace];
+        let due = params![at.minute(), id, at.as_micros(), to_column(destination), moved, namespace, self.created_at];
         connection.prepare_cached(INSERT_DUE)?.execute(due)?;
         connection.prepare_cached(REOPEN_DEFINITION)?.execute(params![id, at.minute(), now.as_micros()])?;
         tally.turn(namespace, self.standing.status, Status::Pending);

@@ -17,17 +17,17 @@ pub type Found = Result<Box<Summary>, Unreadable>;
 
 pub struct LookUp<'c> {
     filter: &'c Filter,
-    /// Only where the filter asks more of a definition than its namespace.
+    /// Only where it is not known yet whether the definition fits.
     definition: Option<CachedStatement<'c>>,
     summary: CachedStatement<'c>,
 }
 
 impl<'c> LookUp<'c> {
-    pub fn prepare(connection: &'c Connection, filter: &'c Filter) -> Result<Self, Failure> {
-        let asks_more = !Filter { error: None, ..filter.clone() }.is_by_status_and_namespace();
+    /// `fits` says that what is looked up has a definition that fits, but for its namespace.
+    pub fn prepare(connection: &'c Connection, filter: &'c Filter, fits: bool) -> Result<Self, Failure> {
         Ok(Self {
             filter,
-            definition: asks_more.then(|| connection.prepare_cached(LOOK_AT)).transpose()?,
+            definition: (!fits).then(|| connection.prepare_cached(LOOK_AT)).transpose()?,
             summary: connection.prepare_cached(SUMMARY_BY_ID)?,
         })
     }

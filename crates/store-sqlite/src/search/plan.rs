@@ -1,5 +1,7 @@
 //! Which access paths a search takes.
 
+use std::cell::OnceCell;
+
 use domain::{Group, Namespace, Status, TimerId, Timestamp};
 use rusqlite::{Connection, ToSql};
 use store::{Filter, ListQuery, Period, Sort};
@@ -46,6 +48,25 @@ impl AccessPath {
         }
     }
 
+    /// Whether a stream along it says of each timer whether it matches, so that they are counted without a look at each.
+    pub fn decides(&self, filter: &Filter) -> bool {
+        let mut rest = filter.clone();
+        match self {
+            Self::Ids(_) => return false,
+            Self::Created => {}
+            Self::Namespace(_) => rest.namespaces.clear(),
+            Self::Group(..) => {
+                rest.namespaces.clear();
+                rest.group = None;
+            }
+            Self::Due | Self::Moved | Self::Finished | Self::Paused | Self::Status(_) => {
+                rest.namespaces.clear();
+                rest.status.clear();
+            }
+        }
+        Filter { due: Period::default(), created: Period::default(), ..rest } == Filter::default()
+    }
+
     /// Whether timers of one of the statuses can be met on it.
     fn can_meet(&self, status: &[Status]) -> bool {
         match self {
@@ -72,53 +93,118 @@ impl Plan {
         !self.paths.is_empty() && self.paths.iter().all(|path| path.is_sorted_anew(sort))
     }
 
-    /// The numbers that every transaction keeps tell how many timers lie on each access path.
+    /// The access paths of a page.
     pub fn choose(connection: &Connection, query: &ListQuery) -> Result<Self, Failure> {
-        let ListQuery { filter, sort, .. } = query;
+        Planner { connection, filter: &query.filter, few_due: OnceCell::new() }.choose(query)
+    }
+
+    /// The access paths of a walk to the end, with the query whose order they have: that in which least has to be looked at.
+    pub fn to_count(connection: &Connection, filter: &Filter) -> Result<(Self, ListQuery), Failure> {
+        let planner = Planner { connection, filter, few_due: OnceCell::new() };
+        let is_by_due_time = filter.created.is_always() && planner.few_due()?.is_some();
+        let sort = if is_by_due_time { Sort::ExecuteAt } else { Sort::CreatedAt };
+        let query = ListQuery { filter: filter.clone(), sort, limit: u32::MAX, ..ListQuery::default() };
+        let mut plan = planner.choose(&query)?;
+        if !plan.is_sorted_anew(sort) && !plan.paths.is_empty() {
+            plan.size = planner.size_in_order(sort)?;
+        }
+        Ok((plan, query))
+    }
+}
+
+/// What plans are made from: the numbers that every transaction keeps, and how many rows there are in a period.
+struct Planner<'c> {
+    connection: &'c Connection,
+    filter: &'c Filter,
+    /// See [`few_due_within`], which reads thousands of rows.
+    few_due: OnceCell<Option<u64>>,
+}
+
+impl Planner<'_> {
+    fn choose(&self, query: &ListQuery) -> Result<Plan, Failure> {
+        let Self { connection, filter, .. } = *self;
+        let sort = query.sort;
         let by_status_and_namespace =
             Filter { status: filter.status.clone(), namespaces: filter.namespaces.clone(), ..Filter::default() };
         let most = tally::count(connection, &by_status_and_namespace)?;
         if most == 0 {
-            return Ok(Self { paths: Vec::new(), size: 0 });
+            return Ok(Plan { paths: Vec::new(), size: 0 });
         }
         if let (Some(key), false) = (&filter.key, filter.namespaces.is_empty()) {
             let ids: Vec<_> = filter.namespaces.iter().map(|namespace| TimerId::keyed(namespace, key)).collect();
-            return Ok(Self { size: ids.len() as u64, paths: vec![AccessPath::Ids(ids)] });
+            return Ok(Plan { size: ids.len() as u64, paths: vec![AccessPath::Ids(ids)] });
         }
-        let in_order = in_order(connection, filter, *sort)?;
-        let few = few(connection, filter, *sort)?;
+        let in_order = Plan { paths: self.paths_in_order(sort)?, size: most };
+        let Some(few) = self.few(sort)? else { return Ok(in_order) };
+        let size = self.size_in_order(sort)?;
         let wanted = u64::from(query.limit).saturating_add(query.offset).saturating_add(1);
         // Where only status and namespace are asked for, those that match are taken to lie evenly among the others.
-        let is_known = filter.is_by_status_and_namespace();
-        let expected = if is_known { in_order.size.min(in_order.size / most * wanted) } else { in_order.size };
-        Ok(few.filter(|few| few.size <= expected).unwrap_or(in_order))
+        let expected = if filter.is_by_status_and_namespace() { size.min(size / most * wanted) } else { size };
+        Ok(if few.size <= expected { few } else { Plan { size, ..in_order } })
     }
-}
 
-/// The access path along the order of the list.
-fn in_order(connection: &Connection, filter: &Filter, sort: Sort) -> Result<Plan, Failure> {
-    let all = tally::count(connection, &Filter::default())?;
-    let paths = match sort {
-        Sort::CreatedAt if is_merged(connection, &filter.namespaces)? => {
-            let of_namespaces = Filter { namespaces: filter.namespaces.clone(), ..Filter::default() };
-            let paths = filter.namespaces.iter().cloned().map(AccessPath::Namespace).collect();
-            let size = tally::count(connection, &of_namespaces)?;
-            return Ok(Plan { paths, size: size.min(created_within(connection, &filter.created, size)?) });
+    fn few_due(&self) -> Result<Option<u64>, Failure> {
+        if let Some(few) = self.few_due.get() {
+            return Ok(*few);
         }
-        Sort::CreatedAt => vec![AccessPath::Created],
-        Sort::ExecuteAt => AccessPath::BY_TIME.into_iter().filter(|path| path.can_meet(&filter.status)).collect(),
-    };
-    let size = match sort {
-        Sort::CreatedAt => created_within(connection, &filter.created, all)?,
-        Sort::ExecuteAt => few_due_within(connection, &filter.due)?.unwrap_or(all),
-    };
-    Ok(Plan { paths, size })
-}
+        let few = few_due_within(self.connection, &self.filter.due)?;
+        Ok(*self.few_due.get_or_init(|| few))
+    }
 
-/// The order in which a walk to the end looks at least: in that of due times where few of these are asked for.
-pub fn shortest_order(connection: &Connection, filter: &Filter) -> Result<Sort, Failure> {
-    let is_by_due_time = filter.created.is_always() && few_due_within(connection, &filter.due)?.is_some();
-    Ok(if is_by_due_time { Sort::ExecuteAt } else { Sort::CreatedAt })
+    /// Whether the namespaces are walked along one by one.
+    fn is_merged(&self) -> Result<bool, Failure> {
+        is_merged(self.connection, &self.filter.namespaces)
+    }
+
+    /// The access paths along the order of the list.
+    fn paths_in_order(&self, sort: Sort) -> Result<Vec<AccessPath>, Failure> {
+        Ok(match sort {
+            Sort::CreatedAt if self.is_merged()? => self.of_namespaces(),
+            Sort::CreatedAt => vec![AccessPath::Created],
+            Sort::ExecuteAt => self.by_time(),
+        })
+    }
+
+    /// How many timers are met on them, or more.
+    fn size_in_order(&self, sort: Sort) -> Result<u64, Failure> {
+        let all = match sort {
+            Sort::CreatedAt if self.is_merged()? => self.in_namespaces()?,
+            _ => tally::count(self.connection, &Filter::default())?,
+        };
+        match sort {
+            Sort::CreatedAt => Ok(all.min(created_within(self.connection, &self.filter.created, all)?)),
+            Sort::ExecuteAt => Ok(self.few_due()?.unwrap_or(all)),
+        }
+    }
+
+    fn of_namespaces(&self) -> Vec<AccessPath> {
+        self.filter.namespaces.iter().cloned().map(AccessPath::Namespace).collect()
+    }
+
+    fn in_namespaces(&self) -> Result<u64, Failure> {
+        let of_namespaces = Filter { namespaces: self.filter.namespaces.clone(), ..Filter::default() };
+        tally::count(self.connection, &of_namespaces)
+    }
+
+    fn by_time(&self) -> Vec<AccessPath> {
+        AccessPath::BY_TIME.into_iter().filter(|path| path.can_meet(&self.filter.status)).collect()
+    }
+
+    /// The shortest access path on which there are few timers, to be sorted.
+    fn few(&self, sort: Sort) -> Result<Option<Plan>, Failure> {
+        let Self { connection, filter, .. } = *self;
+        let mut plans = vec![of_statuses(connection, filter)?, of_group(connection, filter)?];
+        if sort == Sort::ExecuteAt && self.is_merged()? {
+            plans.push(Some(Plan { paths: self.of_namespaces(), size: self.in_namespaces()? }));
+        }
+        if sort == Sort::ExecuteAt && !filter.created.is_always() {
+            plans.push(Some(Plan { paths: vec![AccessPath::Created], size: created_up_to_few(connection, &filter.created)? }));
+        }
+        if sort == Sort::CreatedAt && !filter.due.is_always() {
+            plans.push(self.few_due()?.map(|size| Plan { paths: self.by_time(), size }));
+        }
+        Ok(plans.into_iter().flatten().filter(|plan| plan.size <= FEW).min_by_key(|plan| plan.size))
+    }
 }
 
 fn is_merged(connection: &Connection, namespaces: &[Namespace]) -> Result<bool, Failure> {
@@ -128,24 +214,6 @@ fn is_merged(connection: &Connection, namespaces: &[Namespace]) -> Result<bool, 
         }
     }
     Ok((1..=NAMESPACES_MERGED_MAX).contains(&namespaces.len()))
-}
-
-/// The shortest access path on which there are few timers, to be sorted.
-fn few(connection: &Connection, filter: &Filter, sort: Sort) -> Result<Option<Plan>, Failure> {
-    let mut plans = vec![of_statuses(connection, filter)?, of_group(connection, filter)?];
-    if sort == Sort::ExecuteAt && is_merged(connection, &filter.namespaces)? {
-        let of_namespaces = Filter { namespaces: filter.namespaces.clone(), ..Filter::default() };
-        let paths = filter.namespaces.iter().cloned().map(AccessPath::Namespace).collect();
-        plans.push(Some(Plan { paths, size: tally::count(connection, &of_namespaces)? }));
-    }
-    if sort == Sort::ExecuteAt && !filter.created.is_always() {
-        plans.push(Some(Plan { paths: vec![AccessPath::Created], size: created_up_to_few(connection, &filter.created)? }));
-    }
-    if sort == Sort::CreatedAt && !filter.due.is_always() {
-        let paths = AccessPath::BY_TIME.into_iter().filter(|path| path.can_meet(&filter.status)).collect();
-        plans.extend(few_due_within(connection, &filter.due)?.map(|size| Some(Plan { paths, size })));
-    }
-    Ok(plans.into_iter().flatten().filter(|plan| plan.size <= FEW).min_by_key(|plan| plan.size))
 }
 
 /// `None` where no status is asked for, or one that is found only by passing over many others.
@@ -212,7 +280,7 @@ fn created_within(connection: &Connection, period: &Period, all: u64) -> Result<
 /// How many timers were created in a period; counted up to one more than few.
 fn created_up_to_few(connection: &Connection, period: &Period) -> Result<u64, Failure> {
     let rows = "definition INDEXED BY definition_created WHERE created_at >= ?1 AND created_at < ?2";
-    up_to_few(connection, rows, "TRUE", period).map(|timers| timers.unwrap_or(FEW + 1))
+    up_to_few(connection, rows, None, period).map(|timers| timers.unwrap_or(FEW + 1))
 }
 
 /// How many timers are due in a period by their `execute_at`; `None` where that is always, or where more than a few have to be looked at.
@@ -224,10 +292,10 @@ fn few_due_within(connection: &Connection, period: &Period) -> Result<Option<u64
     let exactly = "execute_at >= ?1 AND execute_at < ?2";
     let mut count = 0;
     for (rows, fits) in [
-        (format!("due WHERE shard = 0 AND {minutes}"), "execute_at IS NULL AND at >= ?1 AND at < ?2"),
-        (format!("due INDEXED BY due_moved WHERE {exactly}"), "TRUE"),
-        (format!("outcome WHERE {minutes}"), exactly),
-        (format!("paused WHERE {minutes}"), exactly),
+        (format!("due WHERE shard = 0 AND {minutes}"), Some("execute_at IS NULL AND at >= ?1 AND at < ?2")),
+        (format!("due INDEXED BY due_moved WHERE {exactly}"), None),
+        (format!("outcome WHERE {minutes}"), Some(exactly)),
+        (format!("paused WHERE {minutes}"), Some(exactly)),
     ] {
         let Some(timers) = up_to_few(connection, &rows, fits, period)? else { return Ok(None) };
         count += timers;
@@ -235,16 +303,19 @@ fn few_due_within(connection: &Connection, period: &Period) -> Result<Option<u64
     Ok((count <= FEW).then_some(count))
 }
 
-/// How many of these rows fit; `None` where they are not few.
-fn up_to_few(connection: &Connection, rows: &str, fits: &str, period: &Period) -> Result<Option<u64>, Failure> {
+/// How many of these rows fit, or all of them; `None` where they are not few. What fits is asked afterwards: that takes longer than to count.
+fn up_to_few(connection: &Connection, rows: &str, fits: Option<&str>, period: &Period) -> Result<Option<u64>, Failure> {
     let (from, to) = bounds(period);
+    let count = |text: &str, parameters: &[&dyn ToSql]| {
+        connection.prepare_cached(text)?.query_row(parameters, |row| row.get::<_, i64>("timers")).map(i64::unsigned_abs)
+    };
     let one_more = FEW as i64 + 1;
-    let text =
-        format!("SELECT count(*) AS read, coalesce(sum(fits), 0) AS timers FROM (SELECT {fits} AS fits FROM {rows} LIMIT ?3)");
-    let mut statement = connection.prepare_cached(&text)?;
-    let parameters: [&dyn ToSql; 3] = [&from, &to, &one_more];
-    let (read, timers): (i64, i64) = statement.query_row(parameters, |row| Ok((row.get("read")?, row.get("timers")?)))?;
-    Ok((read < one_more).then_some(timers.unsigned_abs()))
+    let read = count(&format!("SELECT count(*) AS timers FROM (SELECT 1 FROM {rows} LIMIT ?3)"), &[&from, &to, &one_more])?;
+    Ok(match fits {
+        _ if read > FEW => None,
+        None => Some(read),
+        Some(fits) => Some(count(&format!("SELECT count(*) AS timers FROM {rows} AND {fits}"), &[&from, &to])?),
+    })
 }
 
 fn bounds(period: &Period) -> (i64, i64) {

@@ -114,21 +114,19 @@ impl Conditions {
     }
 
     fn within(&mut self, time: &str, period: &Period) {
-        let bounds = self.bounds(time, period);
-        self.texts.extend(bounds);
-    }
-
-    /// The conditions of a period.
-    fn bounds(&mut self, time: &str, period: &Period) -> Vec<String> {
         let from = period.from.map(|from| format!("{time} >= {}", self.bind(from.as_micros())));
         let to = period.to.map(|to| format!("{time} < {}", self.bind(to.as_micros())));
-        from.into_iter().chain(to).collect()
+        self.texts.extend(from.into_iter().chain(to));
     }
 
-    /// Whether a definition is due in the period that is asked for, which is told here without the detour by its id.
-    fn is_due(&mut self, period: &Period) -> String {
-        let bounds = self.bounds("d.execute_at", period);
-        if bounds.is_empty() { "1".to_owned() } else { bounds.join(" AND ") }
+    /// Whether a time is in a period that is asked for, which the row says without the detour by its id. The time is evaluated once.
+    fn is_within(&mut self, time: &str, period: &Period) -> String {
+        if period.is_always() {
+            return "1".to_owned();
+        }
+        let from = self.bind(period.from.map_or(i64::MIN, Timestamp::as_micros));
+        let to = self.bind(period.to.map_or(i64::MAX, |to| to.as_micros().saturating_sub(1)));
+        format!("{time} BETWEEN {from} AND {to}")
     }
 
     /// The same for the minute by which a table is clustered.
@@ -212,25 +210,36 @@ fn source(path: &AccessPath, filter: &Filter, sort: Sort, conditions: &mut Condi
         }
         AccessPath::Created => {
             conditions.within("d.created_at", &filter.created);
-            Source { may_fit: conditions.is_due(&filter.due), ..plain("definition d INDEXED BY definition_created") }
+            Source {
+                may_fit: conditions.is_within("d.execute_at", &filter.due),
+                ..plain("definition d INDEXED BY definition_created")
+            }
         }
         AccessPath::Namespace(namespace) if namespace.as_str() == Namespace::DEFAULT => {
             conditions.add("d.namespace = 'default'");
             conditions.within("d.created_at", &filter.created);
-            Source { may_fit: conditions.is_due(&filter.due), ..plain("definition d INDEXED BY definition_default") }
+            Source {
+                may_fit: conditions.is_within("d.execute_at", &filter.due),
+                ..plain("definition d INDEXED BY definition_default")
+            }
         }
         AccessPath::Namespace(namespace) => {
             let bound = conditions.bind(namespace.as_str().to_owned());
             // The index leaves the default namespace out, and is used only where the condition says so as well.
             conditions.add(format!("d.namespace = {bound} AND d.namespace <> 'default'"));
             conditions.within("d.created_at", &filter.created);
-            Source { may_fit: conditions.is_due(&filter.due), ..plain("definition d INDEXED BY definition_namespace") }
+            Source {
+                may_fit: conditions.is_within("d.execute_at", &filter.due),
+                ..plain("definition d INDEXED BY definition_namespace")
+            }
         }
         AccessPath::Group(namespace, group) => {
             let namespace = conditions.bind(namespace.as_str().to_owned());
             let group = conditions.bind(group.as_str().to_owned());
             conditions.add(format!("d.namespace = {namespace} AND d.group_name = {group}"));
-            plain("definition d INDEXED BY definition_group")
+            let due = conditions.is_within("d.execute_at", &filter.due);
+            let created = conditions.is_within("d.created_at", &filter.created);
+            Source { may_fit: format!("{due} AND {created}"), ..plain("definition d INDEXED BY definition_group") }
         }
         AccessPath::Due | AccessPath::Moved | AccessPath::Finished | AccessPath::Paused => {
             by_time(path, filter, sort, conditions)
@@ -239,7 +248,10 @@ fn source(path: &AccessPath, filter: &Filter, sort: Sort, conditions: &mut Condi
     }
 }
 
-/// Along the tables that are clustered by time. For a list by creation the definitions are looked up and sorted.
+/// When the timer of a row of `due`, `outcome` or `paused` was created. Rows that earlier versions wrote do not say it.
+const CREATED_AT: &str = "coalesce(t.created_at, (SELECT d.created_at FROM definition d WHERE d.id = t.id), 0)";
+
+/// Along the tables that are clustered by time.
 fn by_time(path: &AccessPath, filter: &Filter, sort: Sort, conditions: &mut Conditions) -> Source {
     let (tables, time) = match path {
         AccessPath::Due => {
@@ -264,16 +276,16 @@ fn by_time(path: &AccessPath, filter: &Filter, sort: Sort, conditions: &mut Cond
         [] => "0".to_owned(),
         statuses => format!("({})", statuses.join(" OR ")),
     };
-    let may_fit = format!("{namespaces} AND {status}");
-    match sort {
-        Sort::ExecuteAt => Source { tables: tables.to_owned(), time, id: "t.id", minute: *path != AccessPath::Moved, may_fit },
-        Sort::CreatedAt => Source {
-            tables: format!("{tables} CROSS JOIN definition d ON d.id = t.id"),
-            time: "d.created_at",
-            id: "d.id",
-            minute: false,
-            may_fit,
+    let created = conditions.is_within(CREATED_AT, &filter.created);
+    Source {
+        tables: tables.to_owned(),
+        time: match sort {
+            Sort::ExecuteAt => time,
+            Sort::CreatedAt => CREATED_AT,
         },
+        id: "t.id",
+        minute: sort == Sort::ExecuteAt && *path != AccessPath::Moved,
+        may_fit: format!("{namespaces} AND {status} AND {created}"),
     }
 }
 
@@ -293,16 +305,17 @@ fn of_status(status: Status, filter: &Filter, sort: Sort, conditions: &mut Condi
     });
     let namespaces = conditions.in_namespaces(&filter.namespaces);
     conditions.add(namespaces);
-    let may_fit = "1".to_owned();
-    match sort {
-        Sort::ExecuteAt => Source { tables: table.to_owned(), time, id: "t.id", minute: false, may_fit },
-        Sort::CreatedAt => Source {
-            tables: format!("{table} CROSS JOIN definition d ON d.id = t.id"),
-            time: "d.created_at",
-            id: "d.id",
-            minute: false,
-            may_fit,
+    let due = conditions.is_within(time, &filter.due);
+    let created = conditions.is_within(CREATED_AT, &filter.created);
+    Source {
+        tables: table.to_owned(),
+        time: match sort {
+            Sort::ExecuteAt => time,
+            Sort::CreatedAt => CREATED_AT,
         },
+        id: "t.id",
+        minute: false,
+        may_fit: format!("{due} AND {created}"),
     }
 }
 

@@ -1,7 +1,7 @@
 -- Where a timer stands, without what can be large.
 -- ?1 id
 SELECT
-    d.revision, d.namespace, d.execute_at, d.due_minute,
+    d.revision, d.namespace, d.execute_at, d.created_at, d.due_minute,
     u.at AS due_at, u.claim IS NOT NULL AS claimed, u.destination AS due_destination,
     u.attempt AS due_attempt, u.last_error AS due_last_error,
     p.at AS paused_until, p.destination AS paused_destination, p.attempt AS paused_attempt,

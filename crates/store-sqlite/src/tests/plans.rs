@@ -197,7 +197,10 @@ async fn what_is_sorted_is_found_by_an_index() {
         let (sql, _) = statement(&path, &query, None, 100);
         let plan = plan(&shell, &sql);
         assert_eq!(plan[0].replace("COVERING ", ""), walk, "{sql}\n{plan:#?}");
-        let is_by_key = |step: &String| step.starts_with("SEARCH") || step.contains("TEMP B-TREE");
+        // When a timer was created, the definition is asked only where the row does not say it.
+        let is_by_key = |step: &String| {
+            step.starts_with("SEARCH") || step.contains("TEMP B-TREE") || step.starts_with("CORRELATED SCALAR SUBQUERY")
+        };
         assert!(plan[1..].iter().all(is_by_key), "{sql}\n{plan:#?}");
     }
 }

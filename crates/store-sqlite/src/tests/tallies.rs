@@ -17,6 +17,14 @@ fn assert_agrees(place: &Place) {
     let kept = rows("SELECT namespace, status, timers FROM tally WHERE timers <> 0 ORDER BY 1, 2");
     let counted = rows("SELECT namespace, status, count(*) FROM timers GROUP BY 1, 2 ORDER BY 1, 2");
     assert_eq!(kept, counted);
+    // So does the moment of creation, which stands beside where a timer stands.
+    let otherwise = rows(
+        "SELECT 'created_at', hex(s.id), s.created_at
+         FROM (SELECT id, created_at FROM due UNION ALL SELECT id, created_at FROM outcome UNION ALL SELECT id, created_at FROM paused) s
+         JOIN definition d ON d.id = s.id
+         WHERE coalesce(s.created_at, 0) <> d.created_at",
+    );
+    assert_eq!(otherwise, []);
 }
 
 /// Timers of two namespaces, with keys, so that they can be met again.

@@ -3,7 +3,7 @@
 use domain::{
     Access, AccessKey, AccessKeyId, Attempt, Namespace, NewTimer, Next, RetryPolicy, Span, Status, Timer, TimerId, Timestamp,
 };
-use store::{Changed, Created, DueStore, Filter, HealthStore, KeyStore, ListQuery, Order, Settlement, Sort, TimerStore};
+use store::{Changed, Created, DueStore, Filter, HealthStore, KeyStore, ListQuery, Order, Period, Settlement, Sort, TimerStore};
 use store_conformance::{NOW, secs, timer};
 
 use super::{LATER, Place, own};
@@ -255,6 +255,32 @@ async fn are_counted_and_listed_by_time(place: &Place) {
         }
     }
     assert_eq!(listed, [pending, executing, completed, failed, canceled]);
+}
+
+/// Rows of `due` and `outcome` that earlier versions wrote do not say when their timers were created.
+#[tokio::test]
+async fn what_earlier_versions_left_is_listed_by_creation_within_a_period() {
+    let place = filled_by_version_4();
+    let store = place.open();
+    let list = async |due: Period, created: Period| {
+        let query =
+            ListQuery { filter: Filter { due, created, ..Filter::default() }, sort: Sort::CreatedAt, ..ListQuery::default() };
+        let timers = store.list(&query).await.unwrap().timers;
+        timers.into_iter().map(|timer| (timer.created_at, timer.id)).collect::<Vec<_>>()
+    };
+    let (always, due) = (Period::default(), Period { from: Some(Timestamp::from_micros(0)), to: None });
+    let all = list(always, always).await;
+    assert_eq!(all.len(), 11);
+    assert_eq!(list(due, always).await, all);
+    let (newest, oldest) = (all[0].0, all[10].0);
+    for created in [
+        Period { from: Some(oldest), to: Some(newest) },
+        Period { from: Some(newest), to: None },
+        Period { from: None, to: Some(oldest.saturating_add(Span::from_micros(1))) },
+        Period { from: None, to: Some(oldest) },
+    ] {
+        assert_eq!(list(due, created).await, list(always, created).await, "{created:?}");
+    }
 }
 
 #[tokio::test]

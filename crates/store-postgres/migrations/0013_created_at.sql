@@ -1,0 +1,1 @@
+-- Nothing to do: this is about the tables of SQLite, where every step from an id to a definition is a search in a tree of its own.
