@@ -1,14 +1,10 @@
 //! Finding claims that their makers will not settle.
 
-use std::{
-    collections::HashMap,
-    ops::Range,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{ops::Range, sync::Arc};
 
 use sqlx::{PgConnection, Row, postgres::PgRow, types::Uuid};
 use store::{Claimed, ShardLease, StoreResult};
-use store_sql::{Call, portions, sql};
+use store_sql::{Call, ShardSearch, portions, sql};
 
 use crate::{
     claim::{ShardLeaseColumns, claimed},
@@ -21,15 +17,11 @@ use crate::{
 /// claimed.
 const LOOKED_AT_MAX: i64 = 1_024;
 
-/// How often one call looks on where it found nothing.
-const PAGES_MAX: usize = 16;
-
 pub(crate) const EXPIRED: &str = sql!("sql/expired.sql");
 pub(crate) const READ_EXPIRED: &str = sql!("sql/read_expired.sql");
 
-/// How far each shard has been looked through. Where little is overdue, everything is looked at each time.
 #[derive(Debug, Default)]
-pub struct Search(Mutex<HashMap<i16, Position>>);
+pub struct Search(ShardSearch<Position>);
 
 /// The last row that was looked at: when it is due, and its id.
 type Position = (i64, Uuid);
@@ -38,7 +30,7 @@ impl Search {
     /// Finds the claims first, then reads the timers they hold.
     pub async fn find(&self, bulkhead: &Bulkhead, shard_leases: &[ShardLease], limit: usize) -> StoreResult<Vec<Claimed>> {
         let mut found = Vec::new();
-        for _ in 0..PAGES_MAX {
+        for _ in 0..self.0.pages_max(shard_leases) {
             found = bulkhead.run(self.next(shard_leases)).await?;
             let is_more_to_look_at = self.go_on(&found, shard_leases, limit);
             found.retain(|found| found.is_left);
@@ -57,22 +49,17 @@ impl Search {
 
     fn next(&self, shard_leases: &[ShardLease]) -> FindExpired {
         let shard_leases = ShardLeaseColumns::new(shard_leases.iter().copied());
-        let positions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (ats, ids) = shard_leases.shards.iter().map(|shard| positions.get(shard).copied().unwrap_or(BEGINNING)).unzip();
+        let (ats, ids) = shard_leases.shards.iter().map(|shard| self.0.place(*shard).unwrap_or(BEGINNING)).unzip();
         FindExpired { shard_leases, ats, ids }
     }
 
-    /// What was looked at to its end begins anew; so does everything as long as there are more claims than are wanted.
-    /// Of shards that are held no more nothing is remembered. Says whether something is left to look at.
+    /// Says whether something is left to look at.
     fn go_on(&self, found: &[Found], shard_leases: &[ShardLease], limit: usize) -> bool {
-        let mut positions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        positions.clear();
-        let is_held = |shard: i16| shard_leases.iter().any(|shard_lease| shard_lease.shard.0.cast_signed() == shard);
-        if found.iter().filter(|found| found.is_left).count() <= limit {
-            let last = found.iter().filter(|found| found.is_last && is_held(found.shard));
-            positions.extend(last.map(|found| (found.shard, (found.at, found.id))));
+        if found.iter().filter(|found| found.is_left).count() > limit {
+            self.0.begin_anew();
+            return false;
         }
-        !positions.is_empty()
+        self.0.go_on(shard_leases, found.iter().filter(|found| found.is_last).map(|found| (found.shard, (found.at, found.id))))
     }
 }
 

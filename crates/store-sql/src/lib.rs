@@ -25,6 +25,7 @@ mod rows;
 mod search;
 mod session_pool;
 mod shard_portions;
+mod shard_search;
 mod statement;
 
 pub use batch::{BatchLimits, Batcher};
@@ -39,4 +40,5 @@ pub use search::{
     Answer, CLAIMED_AHEAD_MICROS, Count, EXECUTING_LOOKED_AT_MAX, FEW, Few, Finder, Line, List, Source, Tally, has_large_texts,
 };
 pub use shard_portions::ShardPortions;
+pub use shard_search::ShardSearch;
 pub use statement::Statement;

@@ -115,6 +115,7 @@ enum Step {
 struct Walk<'c> {
     streams: Merged<'c>,
     look_up: LookUp<'c>,
+    sort: Sort,
     /// Whether the streams say of each timer whether it matches.
     is_decided: bool,
     deadline: Instant,
@@ -127,11 +128,13 @@ impl<'c> Walk<'c> {
     fn begin(snapshot: &'c Connection, plan: &Plan, query: &'c ListQuery, budget: Duration) -> Result<Self, Failure> {
         let wanted = u64::from(query.limit).saturating_add(query.offset).saturating_add(1);
         let filter = &query.filter;
-        let of_definition = Filter { status: Vec::new(), namespaces: Vec::new(), error: None, ..filter.clone() };
+        // Where a timer stands its summary says.
+        let of_definition = Filter { status: Vec::new(), error: None, ..filter.clone() };
         let is_definition_decided = plan.paths.iter().all(|path| path.decides(&of_definition));
         Ok(Self {
             streams: Merged::new(snapshot, plan.paths.clone(), query, wanted),
             look_up: LookUp::prepare(snapshot, filter, is_definition_decided)?,
+            sort: query.sort,
             is_decided: plan.paths.iter().all(|path| path.decides(filter)),
             deadline: Instant::now() + budget,
             scanned: 0,
@@ -141,12 +144,14 @@ impl<'c> Walk<'c> {
 
     /// How many match, of which so many were found so far: counted to the end if there is time for it.
     fn count_on(&mut self, plan: &Plan, found: u64) -> Result<Count, Failure> {
+        let is_all_read = plan.is_sorted_anew(self.sort);
         let mut counted = found;
         while let Some(met) = self.meet()? {
             match met {
                 Met::Place(place) => counted += u64::from(self.fits(&place)?),
                 Met::OutOfTime => {
-                    let share = u128::from(counted) * u128::from(plan.size) / u128::from(self.scanned.max(1));
+                    let size = if is_all_read { self.scanned + self.streams.waiting() } else { plan.size };
+                    let share = u128::from(counted) * u128::from(size) / u128::from(self.scanned.max(1));
                     return Ok(Count::about(u64::try_from(share).unwrap_or(u64::MAX).max(counted)));
                 }
             }

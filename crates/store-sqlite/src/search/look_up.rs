@@ -23,11 +23,11 @@ pub struct LookUp<'c> {
 }
 
 impl<'c> LookUp<'c> {
-    /// `fits` says that what is looked up has a definition that fits, but for its namespace.
-    pub fn prepare(connection: &'c Connection, filter: &'c Filter, fits: bool) -> Result<Self, Failure> {
+    /// `is_definition_decided` says that what is looked up has a definition that is known to fit.
+    pub fn prepare(connection: &'c Connection, filter: &'c Filter, is_definition_decided: bool) -> Result<Self, Failure> {
         Ok(Self {
             filter,
-            definition: (!fits).then(|| connection.prepare_cached(LOOK_AT)).transpose()?,
+            definition: (!is_definition_decided).then(|| connection.prepare_cached(LOOK_AT)).transpose()?,
             summary: connection.prepare_cached(SUMMARY_BY_ID)?,
         })
     }

@@ -53,8 +53,7 @@ impl AccessPath {
         let mut rest = filter.clone();
         match self {
             Self::Ids(_) => return false,
-            Self::Created => {}
-            Self::Namespace(_) => rest.namespaces.clear(),
+            Self::Created | Self::Namespace(_) => rest.namespaces.clear(),
             Self::Group(..) => {
                 rest.namespaces.clear();
                 rest.group = None;
@@ -80,10 +79,11 @@ impl AccessPath {
     }
 }
 
-/// The access paths of a search, and how many timers are met on them, or more.
+/// The access paths of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     pub paths: Vec<AccessPath>,
+    /// How many timers are met on them, or more. A page in their order does not ask that.
     pub size: u64,
 }
 
@@ -303,7 +303,8 @@ fn few_due_within(connection: &Connection, period: &Period) -> Result<Option<u64
     Ok((count <= FEW).then_some(count))
 }
 
-/// How many of these rows fit, or all of them; `None` where they are not few. What fits is asked afterwards: that takes longer than to count.
+/// How many of these rows fit; with no `fits` all of them do. `None` where they are not few. What fits is asked only of a few: that takes
+/// longer than to count rows.
 fn up_to_few(connection: &Connection, rows: &str, fits: Option<&str>, period: &Period) -> Result<Option<u64>, Failure> {
     let (from, to) = bounds(period);
     let count = |text: &str, parameters: &[&dyn ToSql]| {

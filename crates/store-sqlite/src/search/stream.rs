@@ -12,6 +12,8 @@ use crate::{failure::Failure, rows::Id};
 /// How many timers a stretch has: few at first, because a page mostly needs no more.
 const STRETCH_FIRST: u64 = 128;
 const STRETCH_MAX: u64 = 8_192;
+/// The same where a time of creation is asked for, which earlier versions wrote into the definition only.
+const STRETCH_LOOKED_UP_MAX: u64 = 1_024;
 
 /// Where a timer stands in a list, and whether it is worth a closer look.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +56,11 @@ impl<'c> Merged<'c> {
         Ok(stream.and_then(|stream| stream.waiting.pop_front()))
     }
 
+    /// How many timers have been read and are still to come.
+    pub fn waiting(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.waiting.len() as u64).sum()
+    }
+
     pub fn is_at_end(&mut self) -> Result<bool, Failure> {
         for stream in &mut self.streams {
             stream.fill()?;
@@ -91,7 +98,8 @@ impl Stream<'_> {
         }
         self.is_over = (self.waiting.len() as u64) < most;
         self.after = self.waiting.back().map(Place::cursor);
-        self.stretch = (self.stretch * 2).min(STRETCH_MAX);
+        let most = if self.query.filter.created.is_always() { STRETCH_MAX } else { STRETCH_LOOKED_UP_MAX };
+        self.stretch = (self.stretch * 2).min(most);
         Ok(())
     }
 }
@@ -119,7 +127,7 @@ impl Conditions {
         self.texts.extend(from.into_iter().chain(to));
     }
 
-    /// Whether a time is in a period that is asked for, which the row says without the detour by its id. The time is evaluated once.
+    /// Whether a time is in a period that is asked for. The time is evaluated once.
     fn is_within(&mut self, time: &str, period: &Period) -> String {
         if period.is_always() {
             return "1".to_owned();
@@ -129,7 +137,7 @@ impl Conditions {
         format!("{time} BETWEEN {from} AND {to}")
     }
 
-    /// The same for the minute by which a table is clustered.
+    /// The conditions of a period for the minute by which a table is clustered.
     fn within_minutes(&mut self, period: &Period) {
         if let Some(from) = period.from {
             let from = self.bind(from.minute());
@@ -141,8 +149,8 @@ impl Conditions {
         }
     }
 
-    /// Whether a row of `due` or `outcome` has one of the namespaces; NULL is the default one.
-    fn in_namespaces(&mut self, namespaces: &[Namespace]) -> String {
+    /// Whether a row has one of the namespaces.
+    fn in_namespaces(&mut self, namespace: &str, namespaces: &[Namespace]) -> String {
         if namespaces.is_empty() {
             return "1".to_owned();
         }
@@ -150,7 +158,7 @@ impl Conditions {
         for namespace in namespaces {
             named.push(self.bind(namespace.as_str().to_owned()));
         }
-        format!("coalesce(t.namespace, 'default') IN ({})", named.join(", "))
+        format!("{namespace} IN ({})", named.join(", "))
     }
 }
 
@@ -210,10 +218,9 @@ fn source(path: &AccessPath, filter: &Filter, sort: Sort, conditions: &mut Condi
         }
         AccessPath::Created => {
             conditions.within("d.created_at", &filter.created);
-            Source {
-                may_fit: conditions.is_within("d.execute_at", &filter.due),
-                ..plain("definition d INDEXED BY definition_created")
-            }
+            let due = conditions.is_within("d.execute_at", &filter.due);
+            let namespaces = conditions.in_namespaces("d.namespace", &filter.namespaces);
+            Source { may_fit: format!("{due} AND {namespaces}"), ..plain("definition d INDEXED BY definition_created") }
         }
         AccessPath::Namespace(namespace) if namespace.as_str() == Namespace::DEFAULT => {
             conditions.add("d.namespace = 'default'");
@@ -248,8 +255,13 @@ fn source(path: &AccessPath, filter: &Filter, sort: Sort, conditions: &mut Condi
     }
 }
 
-/// When the timer of a row of `due`, `outcome` or `paused` was created. Rows that earlier versions wrote do not say it.
-const CREATED_AT: &str = "coalesce(t.created_at, (SELECT d.created_at FROM definition d WHERE d.id = t.id), 0)";
+/// The namespace of a row of `due`, `outcome` or `paused`: NULL is the default one.
+const NAMESPACE: &str = "coalesce(t.namespace, 'default')";
+/// When its timer was created. Rows that earlier versions wrote do not say it, and then its definition does; where that is missing as
+/// well, it counts as older than any.
+const CREATED_AT: &str = "coalesce(t.created_at, d.created_at, 0)";
+/// The definition, only where [`CREATED_AT`] needs it. SQLite leaves it out where nothing of it is asked.
+const DEFINITION: &str = "LEFT JOIN definition d ON d.id = iif(t.created_at IS NULL, t.id, NULL)";
 
 /// Along the tables that are clustered by time.
 fn by_time(path: &AccessPath, filter: &Filter, sort: Sort, conditions: &mut Conditions) -> Source {
@@ -269,7 +281,7 @@ fn by_time(path: &AccessPath, filter: &Filter, sort: Sort, conditions: &mut Cond
         conditions.within_minutes(&filter.due);
     }
     conditions.within(time, &filter.due);
-    let namespaces = conditions.in_namespaces(&filter.namespaces);
+    let namespaces = conditions.in_namespaces(NAMESPACE, &filter.namespaces);
     let statuses: Vec<_> = filter.status.iter().filter_map(|status| standing(path, *status)).collect();
     let status = match statuses.as_slice() {
         _ if filter.status.is_empty() => "1".to_owned(),
@@ -278,7 +290,7 @@ fn by_time(path: &AccessPath, filter: &Filter, sort: Sort, conditions: &mut Cond
     };
     let created = conditions.is_within(CREATED_AT, &filter.created);
     Source {
-        tables: tables.to_owned(),
+        tables: format!("{tables} {DEFINITION}"),
         time: match sort {
             Sort::ExecuteAt => time,
             Sort::CreatedAt => CREATED_AT,
@@ -303,12 +315,12 @@ fn of_status(status: Status, filter: &Filter, sort: Sort, conditions: &mut Condi
         Status::Paused => "TRUE".to_owned(),
         ended => format!("t.status = '{ended}'"),
     });
-    let namespaces = conditions.in_namespaces(&filter.namespaces);
+    let namespaces = conditions.in_namespaces(NAMESPACE, &filter.namespaces);
     conditions.add(namespaces);
     let due = conditions.is_within(time, &filter.due);
     let created = conditions.is_within(CREATED_AT, &filter.created);
     Source {
-        tables: table.to_owned(),
+        tables: format!("{table} {DEFINITION}"),
         time: match sort {
             Sort::ExecuteAt => time,
             Sort::CreatedAt => CREATED_AT,

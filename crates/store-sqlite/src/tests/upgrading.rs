@@ -259,27 +259,54 @@ async fn are_counted_and_listed_by_time(place: &Place) {
 
 /// Rows of `due` and `outcome` that earlier versions wrote do not say when their timers were created.
 #[tokio::test]
-async fn what_earlier_versions_left_is_listed_by_creation_within_a_period() {
+async fn what_earlier_versions_left_is_found_by_when_it_was_created() {
     let place = filled_by_version_4();
     let store = place.open();
-    let list = async |due: Period, created: Period| {
-        let query =
-            ListQuery { filter: Filter { due, created, ..Filter::default() }, sort: Sort::CreatedAt, ..ListQuery::default() };
-        let timers = store.list(&query).await.unwrap().timers;
-        timers.into_iter().map(|timer| (timer.created_at, timer.id)).collect::<Vec<_>>()
-    };
-    let (always, due) = (Period::default(), Period { from: Some(Timestamp::from_micros(0)), to: None });
-    let all = list(always, always).await;
-    assert_eq!(all.len(), 11);
-    assert_eq!(list(due, always).await, all);
-    let (newest, oldest) = (all[0].0, all[10].0);
-    for created in [
+    let mut timers = Vec::new();
+    for listed in store.list(&ListQuery::default()).await.unwrap().timers {
+        timers.push(get(&store, listed.id).await);
+    }
+    assert_eq!(timers.len(), 11);
+    let (newest, oldest) = (timers[0].created_at, timers[10].created_at);
+    let due = Period { from: Some(Timestamp::from_micros(0)), to: None };
+    let periods = [
+        Period::default(),
         Period { from: Some(oldest), to: Some(newest) },
         Period { from: Some(newest), to: None },
         Period { from: None, to: Some(oldest.saturating_add(Span::from_micros(1))) },
         Period { from: None, to: Some(oldest) },
-    ] {
-        assert_eq!(list(due, created).await, list(always, created).await, "{created:?}");
+    ];
+    let namespaces = [vec![], vec![timers[0].definition.namespace.clone()]];
+    for (created, namespaces) in periods.into_iter().flat_map(|period| namespaces.clone().map(|named| (period, named))) {
+        for status in [vec![], vec![Status::Pending, Status::Failed], vec![Status::Executing]] {
+            let filter = Filter { due, created, namespaces: namespaces.clone(), status, ..Filter::default() };
+            is_found(&store, &timers, &filter).await;
+        }
+    }
+}
+
+/// Whether lists in every order, page by page, and a count find what matches.
+async fn is_found(store: &SqliteStore, timers: &[Timer], filter: &Filter) {
+    for (sort, order) in [Sort::CreatedAt, Sort::ExecuteAt].into_iter().flat_map(|sort| [(sort, false), (sort, true)]) {
+        let key = |timer: &Timer| if sort == Sort::CreatedAt { timer.created_at } else { timer.execute_at };
+        let mut wanted: Vec<_> = timers.iter().filter(|timer| filter.fits(timer)).map(|timer| (key(timer), timer.id())).collect();
+        wanted.sort_unstable();
+        if order {
+            wanted.reverse();
+        }
+        let order = if order { Order::Descending } else { Order::Ascending };
+        let mut query = ListQuery { filter: filter.clone(), sort, order, limit: 2, ..ListQuery::default() };
+        let mut found = Vec::new();
+        loop {
+            let page = store.list(&query).await.unwrap();
+            found.extend(page.timers.iter().map(|timer| timer.id));
+            query.after = page.next;
+            if query.after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(found, wanted.iter().map(|(_, id)| *id).collect::<Vec<_>>(), "{query:?}");
+        assert_eq!(store.count(filter, store::SEARCH_BUDGET).await.unwrap(), wanted.len() as u64, "{filter:?}");
     }
 }
 

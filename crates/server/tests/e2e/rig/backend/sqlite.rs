@@ -77,9 +77,9 @@ impl Database for Sqlite {
              INSERT INTO definition (id, asked, execute_at, execute_minute, due_minute, created_at, updated_at, {COPIED})
                SELECT CAST(copy.id AS BLOB), copy.at, copy.at, copy.at / 60000000, copy.at / 60000000, created_at, updated_at, {COPIED}
                FROM copy, (SELECT created_at, updated_at, {COPIED} FROM definition LIMIT 1) ORDER BY copy.id;
-             INSERT INTO due (shard, minute, id, at, attempt, destination)
-               SELECT 0, copy.at / 60000000, CAST(copy.id AS BLOB), copy.at, 0, destination
-               FROM copy, (SELECT destination FROM due LIMIT 1) ORDER BY 2, 3;
+             INSERT INTO due (shard, minute, id, at, attempt, destination, created_at)
+               SELECT 0, copy.at / 60000000, CAST(copy.id AS BLOB), copy.at, 0, destination, created_at
+               FROM copy, (SELECT destination, created_at FROM due LIMIT 1) ORDER BY 2, 3;
              UPDATE tally SET timers = timers + {count} WHERE namespace = 'default' AND status = 'pending';
              COMMIT;
              PRAGMA wal_checkpoint(TRUNCATE);"
@@ -100,8 +100,8 @@ impl Database for Sqlite {
              INSERT INTO definition (id, asked, execute_at, execute_minute, due_minute, created_at, updated_at, {COPIED})
                SELECT copy.id, at, at, at / 60000000, at / 60000000, at, at, {COPIED}
                FROM copy, (SELECT {COPIED} FROM definition LIMIT 1) ORDER BY copy.id;
-             INSERT INTO outcome (minute, id, execute_at, status, attempt, executed_at, finished_at)
-               SELECT at / 60000000, id, at, '{status}', 1, at, at FROM copy ORDER BY 1, 2;
+             INSERT INTO outcome (minute, id, execute_at, status, attempt, executed_at, finished_at, created_at)
+               SELECT at / 60000000, id, at, '{status}', 1, at, at, at FROM copy ORDER BY 1, 2;
              INSERT INTO tally VALUES ('default', '{status}', {count}) ON CONFLICT DO UPDATE SET timers = timers + {count};
              DROP TABLE copy;
              COMMIT;
@@ -117,8 +117,8 @@ impl Database for Sqlite {
     fn complete_what_is_due(&self, id: &str, at: i64) -> String {
         let id = blob(id);
         format!(
-            "INSERT INTO outcome (minute, id, execute_at, status, attempt, finished_at)
-             SELECT execute_minute, id, execute_at, 'completed', 1, {at} FROM definition WHERE id = {id}"
+            "INSERT INTO outcome (minute, id, execute_at, status, attempt, finished_at, created_at)
+             SELECT execute_minute, id, execute_at, 'completed', 1, {at}, created_at FROM definition WHERE id = {id}"
         )
     }
 
