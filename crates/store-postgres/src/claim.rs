@@ -8,7 +8,7 @@ use std::{
 
 use domain::{Cause, Shard, Span, Status};
 use sqlx::{
-    PgConnection, Postgres, Row,
+    Connection, PgConnection, Postgres, Row,
     postgres::{PgArguments, PgRow},
     query::Query,
     types::Uuid,
@@ -170,7 +170,13 @@ impl Call<Connector> for TakeAndRead {
     const WRITES: bool = true;
 
     async fn run(&self, session: &mut PgConnection) -> Result<Vec<Claimed>, Failure> {
-        self.0.take_and_read(session).await
+        let claimed = self.0.take_and_read(session).await;
+        if matches!(&claimed, Err(failure) if failure.verdict == Verdict::Locked) {
+            // The server tells of an error before it rolls back. Until then the rows that it had reached are held as well, and would be passed
+            // over by what follows. Should this fail, they are.
+            drop(session.ping().await);
+        }
+        claimed
     }
 }
 
