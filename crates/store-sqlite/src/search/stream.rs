@@ -289,16 +289,8 @@ fn by_time(path: &AccessPath, filter: &Filter, sort: Sort, conditions: &mut Cond
         statuses => format!("({})", statuses.join(" OR ")),
     };
     let created = conditions.is_within(CREATED_AT, &filter.created);
-    Source {
-        tables: format!("{tables} {DEFINITION}"),
-        time: match sort {
-            Sort::ExecuteAt => time,
-            Sort::CreatedAt => CREATED_AT,
-        },
-        id: "t.id",
-        minute: sort == Sort::ExecuteAt && *path != AccessPath::Moved,
-        may_fit: format!("{namespaces} AND {status} AND {created}"),
-    }
+    let may_fit = format!("{namespaces} AND {status} AND {created}");
+    Source { minute: sort == Sort::ExecuteAt && *path != AccessPath::Moved, ..rows_of(tables, time, sort, may_fit) }
 }
 
 /// Those that have the status, by the index that knows them where there is one.
@@ -319,16 +311,16 @@ fn of_status(status: Status, filter: &Filter, sort: Sort, conditions: &mut Condi
     conditions.add(namespaces);
     let due = conditions.is_within(time, &filter.due);
     let created = conditions.is_within(CREATED_AT, &filter.created);
-    Source {
-        tables: format!("{table} {DEFINITION}"),
-        time: match sort {
-            Sort::ExecuteAt => time,
-            Sort::CreatedAt => CREATED_AT,
-        },
-        id: "t.id",
-        minute: false,
-        may_fit: format!("{due} AND {created}"),
-    }
+    rows_of(table, time, sort, format!("{due} AND {created}"))
+}
+
+/// Rows of `due`, `outcome` or `paused`, whose due time is `execute_at`.
+fn rows_of(table: &str, execute_at: &'static str, sort: Sort, may_fit: String) -> Source {
+    let time = match sort {
+        Sort::ExecuteAt => execute_at,
+        Sort::CreatedAt => CREATED_AT,
+    };
+    Source { tables: format!("{table} {DEFINITION}"), time, id: "t.id", minute: false, may_fit }
 }
 
 /// What a row says of a status that timers can have there.
