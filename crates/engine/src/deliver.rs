@@ -69,7 +69,8 @@ impl<D: Deliver> Pipeline<D> {
             () = stop.cancelled() => false,
         };
         let now = self.clock.now();
-        if !may_send {
+        // The clock was set back if it is early.
+        if !may_send || now < claimed.entry.at {
             let attempt = claimed.attempt.saturating_sub(1);
             let error = timer.last_error.clone();
             return Delivered::without_call(Next::Pending { at: claimed.entry.at, attempt, error });

@@ -3,17 +3,19 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use domain::Backoff;
 use futures_util::{
     FutureExt,
-    future::{BoxFuture, join_all},
+    future::{BoxFuture, join, join_all, pending},
 };
 use scheduler::{Claims, tasks};
 use store::{Claimed, Settlement, StoreResult};
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{Deliver, Pipeline, recover, settle};
+use crate::{Deliver, Pipeline, ahead::Ahead, recover, settle};
 
 /// How many results may wait to be recorded.
 const SETTLEMENTS_MAX: usize = 4096;
+/// How many that were claimed early may wait to be put in order. All of them have permits.
+const EARLY_MAX: usize = 256;
 /// How many claims may be under way: while the store answers one, the next is asked for, if there is much to take.
 const CLAIMS_AT_ONCE: usize = 2;
 /// How long the store may take to answer at the very end.
@@ -56,10 +58,16 @@ impl<D: Deliver> Pipeline<D> {
         let settle = settle::run(Arc::clone(&self), to_settle).boxed();
         let settling = tokio::spawn(watch("settle", settle, stop.clone(), broken.clone()));
         let deliveries = TaskTracker::new();
+        let start = |claimed| self.start(claimed, &deliveries, &settlements, &stop);
+        let (early, to_start) = mpsc::channel(EARLY_MAX);
+        let claiming = async {
+            join_all((0..CLAIMS_AT_ONCE).map(|_| self.claim_loop(&start, &early, &stop))).await;
+            drop(early);
+        };
         // A claim under way is seen through: what it took must be delivered or given back, not left `executing`.
         tokio::select! {
             biased;
-            _ = join_all((0..CLAIMS_AT_ONCE).map(|_| self.claim_loop(&deliveries, &settlements, &stop))) => {}
+            _ = join(claiming, self.start_in_time(to_start, &start)) => {}
             () = async { stop.cancelled().await; tokio::time::sleep(CLAIM_TIME).await } => {}
         }
 
@@ -89,13 +97,8 @@ impl<D: Deliver> Pipeline<D> {
         self.heartbeats.run(async move { scheduler.end_lease().await }).await
     }
 
-    /// Waits for something to be due, claims it, starts it, until `stop`. No error ends it.
-    async fn claim_loop(
-        self: &Arc<Self>,
-        deliveries: &TaskTracker,
-        settlements: &mpsc::Sender<Settlement>,
-        stop: &CancellationToken,
-    ) {
+    /// Waits for something to be due, claims it, starts it, until `stop`. What was claimed early is started in time. No error ends this.
+    async fn claim_loop(&self, start: &impl Fn(Claimed), early: &mpsc::Sender<Claimed>, stop: &CancellationToken) {
         let mut backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(1));
         while !stop.is_cancelled() {
             let result = self.scheduler.claim_once().await;
@@ -103,7 +106,15 @@ impl<D: Deliver> Pipeline<D> {
             match result {
                 Ok(Claims { claimed, more_due }) => {
                     backoff.went_well();
-                    claimed.into_iter().for_each(|claimed| self.start(claimed, deliveries, settlements, stop));
+                    let now = self.clock.now();
+                    for claimed in claimed {
+                        if claimed.entry.at <= now {
+                            start(claimed);
+                        } else {
+                            // Its receiver lives as long as this loop.
+                            let _ = early.send(claimed).await;
+                        }
+                    }
                     if more_due {
                         // Lets the deliveries begin before the next claim.
                         tokio::task::yield_now().await;
@@ -116,6 +127,31 @@ impl<D: Deliver> Pipeline<D> {
                     }
                 }
                 Err(_) => tasks::pause(stop, backoff.failed()).await,
+            }
+        }
+    }
+
+    /// Starts what was claimed early at its time, until nothing more can come and all of it has started.
+    async fn start_in_time(&self, mut early: mpsc::Receiver<Claimed>, start: &impl Fn(Claimed)) {
+        let (mut ahead, mut may_come) = (Ahead::default(), true);
+        while may_come || ahead.next_due().is_some() {
+            while let Some(claimed) = ahead.take(self.clock.now(), self.scheduler.claim_ahead()) {
+                start(claimed);
+            }
+            let next = ahead.next_due();
+            let at = async {
+                match next {
+                    Some(at) => self.scheduler.wait_until(at).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = at => {}
+                claimed = early.recv(), if may_come => match claimed {
+                    Some(claimed) => ahead.add(claimed),
+                    None => may_come = false,
+                },
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What the loop sleeps by.
+//! What waits for the time of a call.
 //!
 //! The runtime's own timers count in milliseconds and wake up to two of them late. The last stretch before a deadline is
 //! therefore waited for by a thread that does nothing else.
@@ -10,8 +10,11 @@ use std::{
     time::Duration,
 };
 
-use domain::Clock;
+use domain::{Clock, Timestamp};
 use tokio::sync::Notify;
+
+/// After this time the wall clock is looked at again: it may jump.
+pub const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// The time before a deadline that is left to the thread: the runtime wakes up at most this much too late.
 const LAST_STRETCH: Duration = Duration::from_millis(3);
@@ -40,6 +43,11 @@ struct Setting {
     /// On the monotonic clock.
     rings_at: Option<Duration>,
     has_ended: bool,
+}
+
+/// How long to sleep until `at`, as far as can be known now.
+pub fn pause_until(at: Timestamp, now: Timestamp) -> Duration {
+    at.since(now).as_duration().min(PAUSE_MAX)
 }
 
 impl Shared {
@@ -76,6 +84,8 @@ impl Alarm {
 
 impl Thread {
     async fn sleep(&self, pause: Duration) {
+        /// Should the thread have died.
+        const PATIENCE: Duration = Duration::from_millis(10);
         let rung = self.shared.rung.notified();
         let rings_at = self.clock.monotonic() + pause;
         {
@@ -86,7 +96,7 @@ impl Thread {
                 self.shared.changed.notify_one();
             }
         }
-        rung.await;
+        let _ = tokio::time::timeout(pause + PATIENCE, rung).await;
     }
 }
 

@@ -7,11 +7,18 @@ use std::{
     time::Duration,
 };
 
-use domain::{Backoff, Clock, Span};
+use domain::{Backoff, Clock, Span, Timestamp};
 use store::{Claim, ClaimToken, Claimed, DueEntry, DueStore, OnLocked, StoreResult};
 use tokio::time::Instant;
 
-use crate::{Alarm, Config, Linger, hash::mix, membership::Membership, shared_window::SharedWindow};
+use crate::{
+    Config, Linger,
+    alarm::{PAUSE_MAX, pause_until},
+    hash::mix,
+    membership::Membership,
+    shared_window::SharedWindow,
+    window::Window,
+};
 
 /// How many due entries are put in line before the first of them may start.
 const PROMOTE_MAX: usize = 10_000;
@@ -34,8 +41,8 @@ pub struct Claimer {
     clock: Arc<dyn Clock>,
     membership: Arc<Membership>,
     window: Arc<SharedWindow>,
-    alarm: Alarm,
     batch_max: usize,
+    ahead: Span,
     lease: Span,
     /// How many claims were made: each has a token of its own.
     made: AtomicU64,
@@ -56,38 +63,44 @@ impl Claimer {
             clock: Arc::clone(clock),
             membership: Arc::clone(membership),
             window: Arc::clone(window),
-            alarm: Alarm::coarse(),
             batch_max: config.claim_batch_max,
+            ahead: config.claim_ahead,
             lease: config.claim_lease,
             made: AtomicU64::new(0),
             under_way: AtomicUsize::new(0),
         }
     }
 
-    /// The same, woken by this alarm.
-    pub fn woken_by(self, alarm: Alarm) -> Self {
-        Self { alarm, ..self }
-    }
-
-    /// Completes as soon as there may be something to claim: the next timer is due, a permit has become free, or an
+    /// Completes as soon as there may be something to claim: the next timer is due soon, a permit has become free, or an
     /// earlier timer came in. Never waits longer than a second, because the wall clock may jump.
     pub async fn wait(&self) {
-        const LONGEST: Duration = Duration::from_secs(1);
         // Registered before the window is read: a wake-up in between is not lost.
         let woken = self.window.woken();
         // Nothing can be claimed on a lease or by a clock in doubt; the next heartbeat wakes this up.
         let now = self.clock.now();
-        let next = if self.membership.may_claim(now) { self.window.with(|window| window.next_due()) } else { None };
-        let pause = next.map_or(LONGEST, |at| at.since(now).as_duration().min(LONGEST));
+        let next = if self.membership.may_claim(now) { self.window.with(|window| self.next_claim(window)) } else { None };
+        let pause = next.map_or(PAUSE_MAX, |at| pause_until(at, now));
         tokio::select! {
             biased;
             () = woken => {}
-            () = self.alarm.sleep(pause) => {}
+            () = tokio::time::sleep(pause) => {}
         }
     }
 
-    /// Claims what is due, as far as deliveries may start now. Beside another claim it waits a moment, if there is only little to
-    /// take.
+    /// When the next timer is to be claimed. Half of the time ahead is left to the store; what is due within the other half after it
+    /// is claimed along.
+    fn next_claim(&self, window: &Window) -> Option<Timestamp> {
+        let ahead = Span::from_micros_clamped(self.ahead(window).as_micros() / 2);
+        window.next_due().map(|at| at.saturating_sub(ahead))
+    }
+
+    /// How long before its time a timer is claimed now: what is due comes before what will be.
+    fn ahead(&self, window: &Window) -> Span {
+        if window.has_spare_permits() { self.ahead } else { Span::ZERO }
+    }
+
+    /// Claims what is due, or will be in a moment, as far as deliveries may start. Beside another claim it waits a little, if there is
+    /// only little to take.
     ///
     /// An error leaves everything as it was: the entries are due again.
     pub async fn claim_once(&self) -> StoreResult<Claims> {
@@ -97,7 +110,7 @@ impl Claimer {
             return Ok(Claims::default());
         }
         let (entries, more_due) = self.window.with(|window| {
-            let more_due = window.promote(now, PROMOTE_MAX);
+            let more_due = window.promote(now.saturating_add(self.ahead(window)), PROMOTE_MAX);
             let entries = window.take(self.batch_max);
             metrics::gauge!("timer_pending_in_memory").set(window.len() as f64);
             metrics::gauge!("timer_in_flight").set(window.in_flight() as f64);
@@ -141,7 +154,7 @@ impl Claimer {
         let now = self.clock.now();
         self.membership.may_claim(now)
             && self.window.with(|window| {
-                window.promote(now, PROMOTE_MAX);
+                window.promote(now.saturating_add(self.ahead(window)), PROMOTE_MAX);
                 window.has_work_for(count)
             })
     }

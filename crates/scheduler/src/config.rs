@@ -11,6 +11,8 @@ pub struct Config {
     pub look_ahead: Span,
     /// The largest batch to claim at once.
     pub claim_batch_max: usize,
+    /// How long before its time a timer may be claimed: a call that waits for its time only is not late by what the store takes.
+    pub claim_ahead: Span,
     /// How many deliveries may be under way, in all and to one destination.
     pub in_flight_max: usize,
     pub in_flight_per_destination_max: usize,
@@ -33,6 +35,7 @@ impl Default for Config {
             window_entries_max: 1_000_000,
             look_ahead: Span::from_secs(600),
             claim_batch_max: 256,
+            claim_ahead: Span::from_millis(8),
             in_flight_max: 2_048,
             // One tenant alone gets 256 of them: all but the share that is kept for further tenants.
             in_flight_per_destination_max: 264,

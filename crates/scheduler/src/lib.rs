@@ -11,7 +11,8 @@
 //! a claim checks each of them there. So a window that is wrong costs time, never a timer: what is missing in it is
 //! found by the sweep within a second, and what is stale in it is not claimed.
 //!
-//! The loop sleeps by an [`Alarm`] until the next one is due, and polls nothing.
+//! The loop sleeps until the next one is to be claimed, a few milliseconds before it is due, and polls nothing. Its call is started by
+//! an [`Alarm`].
 //!
 //! Each piece of background work is one step that says what it did; [`tasks`] holds the loops around the steps.
 //!

@@ -1,4 +1,4 @@
-//! What is due and waits for a permit, in line for its tenant and its receiver.
+//! What is due, or will be in a moment, and waits for a permit, in line for its tenant and its receiver.
 
 use std::collections::VecDeque;
 

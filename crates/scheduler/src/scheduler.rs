@@ -6,13 +6,13 @@ use std::{
     time::Duration,
 };
 
-use domain::{Clock, Span};
+use domain::{Clock, Span, Timestamp};
 use store::{Claimed, DueEntry, DueStore, MembershipStore, NodeId, Settlement, ShardLease, Store, StoreResult};
 
 use crate::{
-    Alarm, Claims, Config, SweepPosition, claiming::Claimer, concurrency_limit::ConcurrencyLimit, loading::Loader,
-    membership::Membership, nudges::Nudges, recovery::Recovery, retention::Retention, shared_window::SharedWindow,
-    sweeping::Sweeper, window::Window,
+    Alarm, Claims, Config, SweepPosition, alarm::pause_until, claiming::Claimer, concurrency_limit::ConcurrencyLimit,
+    loading::Loader, membership::Membership, nudges::Nudges, recovery::Recovery, retention::Retention,
+    shared_window::SharedWindow, sweeping::Sweeper, window::Window,
 };
 
 /// How many deliveries are under way, how many may be, and whether due timers wait because their tenant gets no more.
@@ -32,6 +32,8 @@ pub struct Scheduler {
     pub(crate) membership: Arc<Membership>,
     pub(crate) window: Arc<SharedWindow>,
     claimer: Claimer,
+    claim_ahead: Span,
+    alarm: Alarm,
     loader: Loader,
     pub(crate) sweeper: Sweeper,
     nudges: Nudges,
@@ -58,6 +60,8 @@ impl Scheduler {
         let membership = Arc::new(Membership::new(node, &nodes, &clock, &window, &config));
         Self {
             claimer: Claimer::new(&due, &clock, &membership, &window, &config),
+            claim_ahead: config.claim_ahead,
+            alarm: Alarm::coarse(),
             loader: Loader::new(&due, &clock, &window, config.look_ahead),
             sweeper: Sweeper::new(&due, &clock, &membership, &window, config.sweep_interval),
             nudges: Nudges::new(&nodes, &clock, &membership, &window, config.look_ahead),
@@ -71,10 +75,10 @@ impl Scheduler {
         }
     }
 
-    /// The same, woken by this alarm.
+    /// The same, which waits for the times of calls by this alarm.
     #[must_use]
     pub fn woken_by(self, alarm: Alarm) -> Self {
-        Self { claimer: self.claimer.woken_by(alarm), ..self }
+        Self { alarm, ..self }
     }
 
     // ── Claiming and what follows ──────────────────────────────────────────────────────────────────────────
@@ -84,7 +88,18 @@ impl Scheduler {
         self.claimer.wait().await;
     }
 
-    /// Claims what is due, as far as deliveries may start now. An error leaves everything as it was: the entries are due again.
+    /// How long before its time a timer may be claimed.
+    pub const fn claim_ahead(&self) -> Span {
+        self.claim_ahead
+    }
+
+    /// Completes at this time, or somewhat before, and within a second: the caller looks at the time anyway.
+    pub async fn wait_until(&self, at: Timestamp) {
+        self.alarm.sleep(pause_until(at, self.clock.now())).await;
+    }
+
+    /// Claims what is due, or will be in a moment, as far as deliveries may start. An error leaves everything as it was: the entries are
+    /// due again.
     pub async fn claim_once(&self) -> StoreResult<Claims> {
         let claims = self.claimer.claim_once().await?;
         let late_from = self.clock.now().saturating_sub(LATE);

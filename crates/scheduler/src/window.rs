@@ -13,8 +13,8 @@ use crate::{
     ready::{Ready, Start},
 };
 
-/// What is due soon in the shards of this node, in four stages: upcoming (ordered by time), ready (due, in line for
-/// its destination), in flight (being claimed or called) and called (to be recorded). A pure structure: time is an argument, and it
+/// What is due soon in the shards of this node, in four stages: upcoming (ordered by time), ready (to be claimed now, in line
+/// for its destination), in flight (being claimed or called) and called (to be recorded). A pure structure: time is an argument, and it
 /// does no I/O.
 #[derive(Debug)]
 pub struct Window {
@@ -101,6 +101,11 @@ impl Window {
 
     pub const fn in_flight_max(&self) -> usize {
         self.permits.max()
+    }
+
+    /// Whether less than half of the permits are taken, so that a timer may hold one before its time.
+    pub const fn has_spare_permits(&self) -> bool {
+        self.permits.taken() < self.permits.max().div_ceil(2)
     }
 
     /// Whether something due waits because its tenant has all the permits, or all the memory, that it may have now.

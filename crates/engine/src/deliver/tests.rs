@@ -129,6 +129,13 @@ async fn where_no_call_was_made_nothing_is_remembered() {
     assert!(matches!(settlement.next, Next::Pending { attempt: 0, .. }), "{settlement:?}");
     assert_eq!(settlement.attempt, None);
 
+    let (pipeline, mut early) = claimed(503, remembering(AttemptLog::Everything)).await;
+    early.entry.at = pipeline.clock.now().saturating_add(Span::from_micros(1));
+    let due = early.entry.at;
+    let settlement = pipeline.deliver(early, &CancellationToken::new()).await;
+    assert_eq!(settlement.next, Next::Pending { at: due, attempt: 0, error: None }, "the clock was set back");
+    assert_eq!(settlement.attempt, None);
+
     let (pipeline, late) = claimed(503, remembering(AttemptLog::Everything)).await;
     let pipeline = Pipeline { overdue_window: Some(Span::from_secs(59)), ..pipeline };
     let settlement = pipeline.deliver(late, &CancellationToken::new()).await;

@@ -104,7 +104,7 @@ fn entry(new: &NewTimer) -> DueEntry {
 }
 
 #[tokio::test]
-async fn a_timer_read_ahead_is_claimed_when_it_is_due_and_not_before() {
+async fn a_timer_read_ahead_is_claimed_just_before_it_is_due_and_no_sooner() {
     let rig = Rig::new(Config::default());
     let ids = rig.create(vec![timer(RECEIVER).due_in(secs(10)).build()]).await;
     rig.scheduler.beat_once().await.unwrap();
@@ -112,12 +112,31 @@ async fn a_timer_read_ahead_is_claimed_when_it_is_due_and_not_before() {
     rig.clock.advance(secs(3));
     rig.scheduler.beat_once().await.unwrap();
     assert!(rig.claim_ids().await.is_empty());
-    rig.clock.advance(Span::from_micros(6_999_999));
+    let too_early = secs(7).as_micros() - Config::default().claim_ahead.as_micros() - 1;
+    rig.clock.advance(Span::from_micros_clamped(too_early));
     rig.scheduler.beat_once().await.unwrap();
     assert!(rig.claim_ids().await.is_empty(), "a microsecond too early");
     rig.clock.advance(Span::from_micros(1));
     assert_eq!(rig.claim_ids().await, ids);
     assert!(rig.claim_ids().await.is_empty(), "once is enough");
+}
+
+#[tokio::test]
+async fn nothing_is_claimed_ahead_while_half_of_the_permits_are_taken() {
+    let rig = Rig::new(Config { in_flight_max: 4, in_flight_per_destination_max: 4, ..Config::default() });
+    let receivers = ["http://one.example/", "http://two.example/", "http://three.example/"];
+    let ids = rig.create(receivers.iter().zip([1, 1, 2]).map(|(url, due)| timer(url).due_in(secs(due)).build()).collect()).await;
+    rig.scheduler.beat_once().await.unwrap();
+    rig.load_all().await;
+    rig.clock.advance(secs(1));
+    let under_way = rig.claim().await;
+    assert_eq!(under_way.len(), 2);
+
+    rig.clock.advance(Span::from_micros(999_999));
+    rig.scheduler.beat_once().await.unwrap();
+    assert!(rig.claim_ids().await.is_empty(), "the permits that are left are for what is due");
+    rig.complete(&under_way[..1]).await;
+    assert_eq!(rig.claim_ids().await, ids[2..]);
 }
 
 #[tokio::test]

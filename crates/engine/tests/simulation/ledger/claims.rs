@@ -5,8 +5,9 @@ use store::{Claimed, Epoch, NodeId, Settlement, ShardLease};
 
 use super::{Books, Check, Ending, Ledger, Taken, calls::Reply, short};
 
-/// A node whose clock is farther off owns nothing; less than that is allowed, and so is a moment for the way.
-const EARLY_MAX: Span = Span::from_millis(510);
+/// A node whose clock is farther off owns nothing; less than that is allowed, and so are the time by which a timer is claimed ahead and
+/// a moment for the way.
+const EARLY_MAX: Span = Span::from_millis(520);
 /// How late a claim may be when nothing is wrong: shards change hands while nodes start, and a sweep takes a second.
 const LATE_MAX: Span = Span::from_millis(1_500);
 /// What a node does for so long after its clock was set may have been decided before that was noticed: a lease, a store that
