@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Nothing is claimed that cannot start at once, at its time if that is a few milliseconds away, or after a moment if it
-//! needs a new connection. So "executing" means "being delivered now, or in a moment". A permit becomes free when the call is over; how many results may wait for the disk is bounded as well, and a
-//! store that is away stops the claiming.
+//! needs a new connection. So "executing" means "being delivered now, or in a moment". A permit becomes free when the call is
+//! over; how many results may wait for the disk is bounded as well, and a store that is away stops the claiming.
 //!
 //! The simulation in `tests/simulation` runs this crate, with many nodes and everything that can go wrong between them.
 
