@@ -8,7 +8,7 @@ import json
 import statistics
 import sys
 
-HEAD = ["workload", "pending", "database", "runs", "per second", "p50 ms", "p99 ms", "CPU µs each", "lost", "other load"]
+HEAD = ["workload", "pending", "database", "runs", "per second", "p50 ms", "p99 ms", "CPU µs each", "lost", "other load", "steal"]
 
 
 def main() -> None:
@@ -30,14 +30,14 @@ def main() -> None:
 def measured(runs: list[dict]) -> list[str]:
     """The lateness where there are calls, otherwise the answer times."""
     times = [run.get("lateness") or run.get("answers") or {} for run in runs]
-    foreign = [run["usage"].get("foreign_share") for run in runs]
     return [
         median([run["rate"] for run in runs], "{:,.0f}"),
         median([time.get("p50") for time in times], "{:.2f}"),
         median([time.get("p99") for time in times], "{:.2f}"),
         median([run.get("cpu_micros_each") for run in runs], "{:.1f}"),
         str(sum(run["lost"] for run in runs)),
-        median([share for share in foreign if share is not None], "{:.0%}"),
+        median([run["usage"].get("foreign_share") for run in runs], "{:.0%}"),
+        median([run["usage"].get("stolen_share") for run in runs], "{:.1%}"),
     ]
 
 

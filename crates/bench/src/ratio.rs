@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{chart::grouped, percentiles::Percentiles, record::Run};
+use crate::{chart::grouped, percentiles::Percentiles, record::Run, summary::percent};
 
-pub const RATIO_HEAD: [&str; 7] = ["WORKLOAD", "PENDING", "PAIRS", "PER S", "CPU US", "P50 MS", "P99 MS"];
+pub const RATIO_HEAD: [&str; 8] = ["WORKLOAD", "PENDING", "PAIRS", "PER S", "CPU US", "P50 MS", "P99 MS", "STEAL"];
 
 /// Two runs of one workload, one after the other.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -26,6 +26,9 @@ pub struct Ratios {
     /// Lateness where there are calls, otherwise answer times: below 1, ours is quicker.
     pub p50: Option<Ratio>,
     pub p99: Option<Ratio>,
+    /// The median share of steal time of each side: where they differ, the ratios say more of the host than of the builds.
+    pub stolen_share_ours: Option<f64>,
+    pub stolen_share_other: Option<f64>,
 }
 
 /// The ratios of all pairs.
@@ -41,10 +44,7 @@ impl Ratio {
     fn of(pairs: impl Iterator<Item = Option<(f64, f64)>>) -> Option<Self> {
         let mut ratios: Vec<f64> = pairs.flatten().filter(|(_, other)| *other > 0.0).map(|(ours, other)| ours / other).collect();
         ratios.sort_by(f64::total_cmp);
-        let (min, max) = (*ratios.first()?, *ratios.last()?);
-        // Between two in the middle lies their mean: taking one of them would favour a side.
-        let (low, high) = (ratios[(ratios.len() - 1) / 2], ratios[ratios.len() / 2]);
-        Some(Self { median: f64::midpoint(low, high), min, max })
+        Some(Self { median: median_of_sorted(&ratios)?, min: *ratios.first()?, max: *ratios.last()? })
     }
 }
 
@@ -66,9 +66,23 @@ pub fn ratios(pairs: &[Pair]) -> Vec<Ratios> {
             cpu_micros_each: ratio(|run| run.cpu_micros_each),
             p50: ratio(|run| times(run).map(|times| times.p50)),
             p99: ratio(|run| times(run).map(|times| times.p99)),
+            stolen_share_ours: median(group.iter().filter_map(|pair| pair.ours.usage.stolen_share)),
+            stolen_share_other: median(group.iter().filter_map(|pair| pair.other.usage.stolen_share)),
         });
     }
     all
+}
+
+fn median(numbers: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut numbers: Vec<f64> = numbers.collect();
+    numbers.sort_by(f64::total_cmp);
+    median_of_sorted(&numbers)
+}
+
+/// Between two in the middle lies their mean: taking one of them would favour a side.
+fn median_of_sorted(numbers: &[f64]) -> Option<f64> {
+    let (low, high) = (numbers.get(numbers.len().checked_sub(1)? / 2)?, numbers.get(numbers.len() / 2)?);
+    Some(f64::midpoint(*low, *high))
 }
 
 fn times(run: &Run) -> Option<Percentiles> {
@@ -76,14 +90,16 @@ fn times(run: &Run) -> Option<Percentiles> {
 }
 
 /// The ratios of a comparison, under [`RATIO_HEAD`].
-pub fn ratio_rows(ratios: &[Ratios]) -> Vec<[String; 7]> {
+pub fn ratio_rows(ratios: &[Ratios]) -> Vec<[String; 8]> {
     let text = |ratio: Option<Ratio>| {
         ratio.map_or("-".to_owned(), |Ratio { median, min, max }| format!("{median:.2} ({min:.2}-{max:.2})"))
     };
     let row = |ratios: &Ratios| {
-        let Ratios { workload, pending, pairs, rate, cpu_micros_each, p50, p99 } = ratios.clone();
+        let Ratios { workload, pending, pairs, rate, cpu_micros_each, p50, p99, stolen_share_ours, stolen_share_other } =
+            ratios.clone();
         let pending = grouped(pending as f64);
-        [workload, pending, pairs.to_string(), text(rate), text(cpu_micros_each), text(p50), text(p99)]
+        let stolen = [stolen_share_ours, stolen_share_other].map(|share| share.map_or("-".to_owned(), percent));
+        [workload, pending, pairs.to_string(), text(rate), text(cpu_micros_each), text(p50), text(p99), stolen.join(", ")]
     };
     ratios.iter().map(row).collect()
 }
@@ -104,12 +120,15 @@ mod tests {
 
     #[test]
     fn the_median_of_the_pairs_counts_and_the_range_is_shown() {
-        let pairs = [pair("w1", 3.0, 2.0), pair("w1", 2.0, 2.0), pair("w2", 1.0, 4.0), pair("w1", 2.2, 2.0)];
+        let mut pairs = [pair("w1", 3.0, 2.0), pair("w1", 2.0, 2.0), pair("w2", 1.0, 4.0), pair("w1", 2.2, 2.0)];
+        pairs[0].ours.usage.stolen_share = Some(0.1);
+        pairs[0].other.usage.stolen_share = Some(0.04);
+        pairs[1].other.usage.stolen_share = Some(0.03);
         assert_eq!(
             ratio_rows(&ratios(&pairs)),
             [
-                ["w1", "0", "3", "1.10 (1.00-1.50)", "-", "1.10 (1.00-1.50)", "-"].map(str::to_owned),
-                ["w2", "0", "1", "0.25 (0.25-0.25)", "-", "0.25 (0.25-0.25)", "-"].map(str::to_owned),
+                ["w1", "0", "3", "1.10 (1.00-1.50)", "-", "1.10 (1.00-1.50)", "-", "10 %, 3.5 %"].map(str::to_owned),
+                ["w2", "0", "1", "0.25 (0.25-0.25)", "-", "0.25 (0.25-0.25)", "-", "-, -"].map(str::to_owned),
             ]
         );
     }

@@ -58,8 +58,8 @@ fn push_workloads(text: &mut String, records: &[Record]) {
     }
     text.push_str(
         "\nTimes are lateness at the receiver (arrival less due time) where there are calls, otherwise times of answers. `cpu us` is CPU time of the \
-         service and its database for each timer, `others` the share of the machine that other processes took meanwhile, `ceiling` the share of \
-         what load client and receiver reach without a service between them.\n",
+         service and its database for each timer, `others` the share of the machine that other processes took meanwhile, `steal` the share that its host \
+         took (a virtual machine only), `ceiling` the share of what load client and receiver reach without a service between them.\n",
     );
 }
 
@@ -249,6 +249,7 @@ mod tests {
         for part in [
             "## SQLite",
             "## PostgreSQL 17",
+            "| others | steal | ceiling |",
             "| w1 | 0 | 0 | 35,000 |",
             "| 35 % |",
             "(2030-01-31-lateness.svg)",

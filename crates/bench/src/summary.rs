@@ -6,8 +6,10 @@ use crate::{
     workload::Workload,
 };
 
-pub const RUN_HEAD: [&str; 12] =
-    ["WORKLOAD", "PENDING", "TIMERS", "PER S", "P50 MS", "P99 MS", "MAX MS", "REFUSED", "LOST", "TWICE", "CPU US", "OTHERS"];
+pub const RUN_HEAD: [&str; 13] = [
+    "WORKLOAD", "PENDING", "TIMERS", "PER S", "P50 MS", "P99 MS", "MAX MS", "REFUSED", "LOST", "TWICE", "CPU US", "OTHERS",
+    "STEAL",
+];
 pub const HELD_HEAD: [&str; 8] =
     ["PENDING", "FILLED PER S", "RESIDENT MIB", "PEAK MIB", "DATABASE MIB", "DISK MIB", "PAGE MS", "COUNT MS"];
 
@@ -15,9 +17,11 @@ pub const STREAM_HEAD: [&str; 10] =
     ["WORKLOAD", "PENDING", "REQUESTS", "WANTED PER S", "SENT", "REFUSED", "P50 MS", "P99 MS", "MAX MS", "BEHIND MS"];
 
 const MEBIBYTE: f64 = 1_048_576.0;
+/// The share of steal time from which it is noted beside a run: from there on the p99 of lateness grows with it (bench/README.md).
+const STOLEN_SHARE_NOTED: f64 = 0.005;
 
 /// The medians of a record, under [`RUN_HEAD`]. Times are lateness where there are calls, otherwise answer times.
-pub fn run_rows(record: &Record) -> Vec<[String; 12]> {
+pub fn run_rows(record: &Record) -> Vec<[String; 13]> {
     record.medians().into_iter().map(run_row).collect()
 }
 
@@ -44,8 +48,10 @@ pub fn run_line(run: &Run) -> String {
     let in_flight = run.in_flight_max.map(|calls| format!("; {} calls under way to the slow one", grouped(calls as f64)));
     let behind: Vec<String> =
         run.streams.iter().map(|stream| format!("; {} {} ms behind", stream.name, short(stream.behind_max_ms))).collect();
+    let stolen = run.usage.stolen_share.filter(|share| *share >= STOLEN_SHARE_NOTED);
+    let stolen = stolen.map_or_else(String::new, |share| format!("; steal {}", percent(share)));
     format!(
-        "{} ({about}{pending}): {}/s{held}, {what} p50 {} ms, p99 {} ms{}{}{failed}",
+        "{} ({about}{pending}): {}/s{held}, {what} p50 {} ms, p99 {} ms{}{}{failed}{stolen}",
         run.workload,
         grouped(run.rate),
         short(times.p50),
@@ -68,7 +74,7 @@ pub fn held_line(held: &Held) -> String {
     )
 }
 
-fn run_row(run: &Run) -> [String; 12] {
+fn run_row(run: &Run) -> [String; 13] {
     let times = run.lateness.or(run.answers).unwrap_or_default();
     let rate = grouped(run.rate);
     [
@@ -83,8 +89,15 @@ fn run_row(run: &Run) -> [String; 12] {
         run.lost.to_string(),
         run.duplicates.to_string(),
         run.cpu_micros_each.map_or("-".to_owned(), |micros| format!("{micros:.1}")),
-        run.usage.foreign_share.map_or("-".to_owned(), |share| format!("{:.0} %", share * 100.0)),
+        run.usage.foreign_share.map_or("-".to_owned(), percent),
+        run.usage.stolen_share.map_or("-".to_owned(), percent),
     ]
+}
+
+/// A share as it stands in a table. Half a percent of steal is much, so small ones have a decimal.
+pub fn percent(share: f64) -> String {
+    let digits = usize::from(share < 0.0995);
+    format!("{:.digits$} %", share * 100.0)
 }
 
 fn stream_row(run: &Run, stream: &Stream) -> [String; 10] {
@@ -119,7 +132,7 @@ fn held_row(held: &Held) -> [String; 8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::percentiles::Percentiles;
+    use crate::{percentiles::Percentiles, usage::Usage};
 
     #[test]
     fn a_row_shows_lateness_where_there_are_calls_and_answers_elsewhere() {
@@ -129,6 +142,17 @@ mod tests {
         let run = Run { lateness: percentiles(2.0), is_held: Some(false), ..run };
         assert_eq!(run_row(&run)[3..5], ["12,346 not held".to_owned(), "2.00".to_owned()]);
         assert!(run_line(&run).starts_with("w5 (creates and calls at one steady rate): 12,346/s NOT HELD, late p50 2.00 ms"));
+    }
+
+    #[test]
+    fn what_other_processes_and_the_host_took_is_shown_and_the_line_speaks_of_the_host_only_where_it_matters() {
+        let shares = |foreign, stolen| Usage { foreign_share: foreign, stolen_share: stolen, ..Usage::default() };
+        let run = Run { usage: shares(Some(0.21), Some(0.1)), ..Run::default() };
+        assert_eq!(run_row(&run)[11..], ["21 %", "10 %"]);
+        assert!(run_line(&run).ends_with("; steal 10 %"));
+        let quiet = Run { usage: shares(None, Some(0.004)), ..Run::default() };
+        assert_eq!(run_row(&quiet)[11..], ["-", "0.4 %"]);
+        assert!(!run_line(&quiet).contains("steal"));
     }
 
     #[test]

@@ -71,7 +71,8 @@ pub fn show_comparison(comparison: &Comparison) {
     rows.extend(bench::ratio_rows(&comparison.ratios));
     let side = |side: &Side| format!("timer {} ({})", side.service.version, side.program);
     print(format_args!(
-        "\n{} divided by {}, on {}: the median of the pairs, and their range",
+        "\n{} divided by {}, on {}: the median of the pairs, and their range; \
+         STEAL is the median of each side",
         side(&comparison.ours),
         side(&comparison.other),
         comparison.ours.service.store

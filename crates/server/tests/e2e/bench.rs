@@ -73,7 +73,9 @@ fn check_runs(record: &Value) {
             assert_eq!(run[trouble], 0, "{trouble} of {run}");
         }
         assert!(run["rate"].as_f64() > Some(0.0), "{run}");
-        assert!(run["usage"]["service_seconds"].is_f64() && run["usage"]["foreign_share"].is_f64(), "{run}");
+        for measured in ["service_seconds", "foreign_share", "stolen_share"] {
+            assert!(run["usage"][measured].is_f64(), "{measured} of {run}");
+        }
     }
     assert!(runs[0]["answers"]["p50"].as_f64() > Some(0.0), "{runs:?}");
     assert!(runs[1]["lateness"]["max"].as_f64() >= runs[1]["lateness"]["p50"].as_f64(), "{runs:?}");
