@@ -45,6 +45,30 @@ async fn a_receiver_that_hangs_is_left() {
 }
 
 #[tokio::test]
+async fn a_connection_that_served_a_patient_call_does_not_lend_its_patience_to_the_next() {
+    let mut receiver = Receiver::doing(|mut stream, ear| async move {
+        while let Some(heard) = Heard::read(&mut stream).await {
+            let is_patient = heard.head.starts_with("POST /patient ");
+            ear.send(heard).await.unwrap();
+            if is_patient {
+                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+            }
+        }
+    })
+    .await;
+    let deliverer = deliverer();
+    let call = async |path: &str, more: &str| {
+        deliverer.attempt(&timers::http(&receiver.url(path), more), 2, Prepared::default()).await.outcome
+    };
+    let patient = r#","timeout":"60s""#;
+    assert_eq!(call("/patient", patient).await, Outcome::Delivered);
+    let (outcome, took) = timed(call("/hangs", QUICK)).await;
+    assert_eq!((failure(outcome).kind, QUICK_BOUNDS.contains(&took)), (FailureKind::Timeout, true), "{took:?}");
+    assert_eq!(call("/patient", patient).await, Outcome::Delivered);
+    assert_eq!(receiver.connections().await, 2, "the first two calls shared one, and it was not kept");
+}
+
+#[tokio::test]
 async fn a_listener_that_never_accepts_is_left() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     assert_times_out(&format!("http://{}/", listener.local_addr().unwrap())).await;
